@@ -36,6 +36,7 @@ from sssjob.translators.scripts.common import (
     mail,
     moment,
     named,
+    priority_between,
     read_dependencies,
     read_mail,
     read_variables,
@@ -163,30 +164,6 @@ def _path_of(asking: Asking, tag: str, text: str) -> str:
 
 _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesuffix(".00"), PBS_TIME.expected,
                        PBS_TIME.coming)
-
-
-def _write_priority(asking: Asking) -> Written:
-    priority, nice = asking.one("Priority"), asking.extension("Nice")
-    if priority is not None:
-        if asking.source in ("slurm", "lsf"):
-            asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1024 to 1023")
-            return []
-        value = int(priority.text)
-        entry = priority
-    elif nice is not None:
-        number = asking.whole(nice)
-        if number == 0:
-            asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
-        if not number:
-            return []
-        entry, value = nice, -number
-        asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
-    else:
-        return []
-    bounded = max(-1024, min(1023, value))
-    if bounded != value:
-        asking.note(APPROXIMATED, entry, f"the range is from -1024 to 1023; {bounded} is taken")
-    return [("-p", str(bounded))]
 
 
 _SEVERAL: Final = re.compile("[,@]")
@@ -327,7 +304,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Special(("-W depend",), _read_depend, _write_depend, of=OF_DEPENDENCIES),
     moment("-a", "EligibleTime", _DATE),
     user_hold("-h"),
-    rowed(Row("-p", "Priority", INTEGER), _write_priority, SCHEDULER.format("Nice")),
+    rowed(Row("-p", "Priority", INTEGER), priority_between(-1024, 1023), SCHEDULER.format("Nice")),
     Row("-r", "Restartable", YES),
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
     Row("-S", "Shell"),

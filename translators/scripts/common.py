@@ -19,8 +19,8 @@ from sssjob.translators.scripts.rows import APPROXIMATED, DROPPED, SITE, STREAMS
 __all__ = [
     "CORRESPONDING", "FILLING", "MAIL", "OF_DEPENDENCIES", "OF_MAIL", "SCHEDULER", "WAIT", "array", "corresponding",
     "dependencies", "directory", "expands", "foreign_id", "holds_macro", "mail", "moment", "name_alone", "named",
-    "named_variables", "one_more", "patterned", "read_dependencies", "read_mail", "read_variables", "rowed",
-    "signal_of", "user_hold", "variables",
+    "named_variables", "one_more", "patterned", "priority_between", "read_dependencies", "read_mail", "read_variables",
+    "rowed", "signal_of", "time_limit", "user_hold", "variables",
 ]
 
 #: The place of an Extension that several resource managers know.
@@ -322,6 +322,50 @@ def named(row: Row) -> Special:
         return [(row.name, fit)]
 
     return rowed(row, write)
+
+
+def time_limit(name: str, spelt: Callable[[str], str], zero: str, rounded: str = "") -> Callable[[Asking], Written]:
+    """The writer of the option of a job's time limit. zero: why none of 0 can be asked for; rounded: what is told of
+    one that is no whole number of minutes."""
+    def write(asking: Asking) -> Written:
+        """The option, where the job has a limit."""
+        entry = asking.at("Requested/Duration")
+        if entry is None or int(entry.text) <= 0:
+            if entry is not None:
+                asking.dropped(entry, zero)
+            return []
+        if rounded and int(entry.text) % 60:
+            asking.note(APPROXIMATED, entry, rounded)
+        return [(name, spelt(entry.text))]
+
+    return write
+
+
+def priority_between(least: int, most: int) -> Callable[[Asking], Written]:
+    """The writer of ``-p``, whose numbers lie between two: a Priority, or a Nice with its sign turned."""
+    def write(asking: Asking) -> Written:
+        """The option, where the job has a priority that says something on that scale."""
+        priority, nice = asking.one("Priority"), asking.extension("Nice")
+        entry = priority or nice
+        if entry is None:
+            return []
+        if priority is not None and asking.source in ("slurm", "lsf"):
+            asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from {least} to {most}")
+            return []
+        value = asking.whole(entry)
+        if entry is nice and value == 0:
+            asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
+        if value is None or (entry is nice and not value):
+            return []
+        if entry is nice:
+            value = -value
+            asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
+        bounded = max(least, min(most, value))
+        if bounded != value:
+            asking.note(APPROXIMATED, entry, f"the range is from {least} to {most}; {bounded} is taken")
+        return [("-p", str(bounded))]
+
+    return write
 
 
 def name_alone(asking: Asking, entry: Entry) -> str:
