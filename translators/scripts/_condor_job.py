@@ -47,7 +47,8 @@ from sssjob.translators.scripts.choices import (
     sayable,
     terms,
 )
-from sssjob.translators.scripts.common import Written, named_variables
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,

@@ -25,25 +25,18 @@ from sssjob.translators.scripts.base import (
     table,
 )
 from sssjob.translators.scripts.common import (
-    CORRESPONDING,
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     array,
-    dependencies,
-    mail,
     moment,
     named,
     priority_between,
-    read_dependencies,
-    read_mail,
-    read_variables,
     rowed,
     user_hold,
-    variables,
 )
+from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import read_variables, variables
 from sssjob.translators.scripts.grammars import (
     INTEGER,
     PBS_SECONDS,
@@ -53,6 +46,7 @@ from sssjob.translators.scripts.grammars import (
     Kept,
     file_reader,
 )
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges

@@ -23,9 +23,7 @@ from sssjob.translators.scripts.base import (
     Row,
 )
 from sssjob.translators.scripts.choices import fits, is_name, plain
-from sssjob.translators.scripts.common import (
-    Written,
-)
+from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import (
     COUNT,
     Grammar,

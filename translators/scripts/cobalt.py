@@ -30,22 +30,12 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.choices import any_of, choices, drop, simple_features
-from sssjob.translators.scripts.common import (
-    OF_MAIL,
-    SCHEDULER,
-    Written,
-    directory,
-    foreign_id,
-    mail,
-    named,
-    named_variables,
-    read_mail,
-    rowed,
-    time_limit,
-    user_hold,
-)
+from sssjob.translators.scripts.common import SCHEDULER, Written, directory, named, rowed, time_limit, user_hold
+from sssjob.translators.scripts.dependencies import foreign_id
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Line, Option, Word, plain_breaks
 from sssjob.translators.scripts.streams import OF_FILES, file_name, in_two_files
 

@@ -37,18 +37,9 @@ from sssjob.translators.scripts.base import (
     harmless,
     translator,
 )
-from sssjob.translators.scripts.common import (
-    CORRESPONDING,
-    OF_DEPENDENCIES,
-    Written,
-    dependencies,
-    directory,
-    named,
-    named_variables,
-    read_dependencies,
-    signal_of,
-    time_limit,
-)
+from sssjob.translators.scripts.common import Written, directory, named, signal_of, time_limit
+from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import FROM_NOW, SLURM_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file

@@ -32,25 +32,21 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     directory,
-    foreign_id,
-    mail,
     name_alone,
     one_more,
-    read_mail,
-    read_variables,
     rowed,
     signal_of,
     time_limit,
     user_hold,
-    variables,
 )
+from sssjob.translators.scripts.dependencies import OF_DEPENDENCIES, foreign_id
+from sssjob.translators.scripts.environment import read_variables, variables
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Coming, Grammar, Kept, file_reader, unstamped
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file

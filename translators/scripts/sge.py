@@ -31,24 +31,22 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     below,
     elsewhere,
-    mail,
     moment,
     named,
-    named_variables,
     one_more,
     priority_between,
-    read_mail,
     rowed,
     signal_of,
     user_hold,
 )
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges

@@ -29,24 +29,18 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import fits, listed
 from sssjob.translators.scripts.common import (
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     array,
-    dependencies,
     directory,
-    mail,
     named,
-    read_dependencies,
-    read_mail,
-    read_variables,
     rowed,
     signal_of,
     time_limit,
-    variables,
 )
+from sssjob.translators.scripts.dependencies import OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import read_variables, variables
 from sssjob.translators.scripts.grammars import (
     COUNT,
     FROM_NOW,
@@ -60,6 +54,7 @@ from sssjob.translators.scripts.grammars import (
     unstamped,
 )
 from sssjob.translators.scripts.layout import in_all
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import TEMPLATE, Option, split_outside
 from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file
 

@@ -20,7 +20,7 @@ from sssjob.translators.scripts.base import (
     Entry,
 )
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
-from sssjob.translators.scripts.common import named_variables
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.layout import Part, one_part, total_of
 from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name, source_merges
