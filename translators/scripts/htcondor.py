@@ -14,7 +14,7 @@ from sssjob.document.element import Container, Property, new_property
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.findings import Policy
-from sssjob.lrm.acceptance.htcondor import JUDGE
+from sssjob.lrm.htcondor import JUDGE
 from sssjob.request.asked import policy_of
 from sssjob.templates.quoting import Directive, QuotingError, condor
 from sssjob.translators.base import ReadContext, Translator, WriteContext
