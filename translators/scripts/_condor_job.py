@@ -26,14 +26,7 @@ from sssjob.translators.scripts._condor_values import (
     write_arguments,
     write_environment,
 )
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    SITE,
-    Asking,
-    Entry,
-    Reading,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading
 from sssjob.translators.scripts.choices import (
     Choice,
     Either,

@@ -30,15 +30,7 @@ from sssjob.translators.scripts._condor_job import (
     write_machines,
     write_variables,
 )
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    SITE,
-    AnyRow,
-    Asking,
-    Reading,
-    Row,
-    Special,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, SITE, AnyRow, Asking, Reading, Row, Special
 from sssjob.translators.scripts.choices import fits
 from sssjob.translators.scripts.common import SCHEDULER, Written, array, expands, of_home, patterned
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader

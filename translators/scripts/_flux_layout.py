@@ -6,15 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    SITE,
-    Asking,
-    Entry,
-    Reading,
-    Special,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Special
 from sssjob.translators.scripts.choices import (
     Choice,
     Either,

@@ -13,17 +13,7 @@ from typing import Final
 from sssjob.lrm.pbs import SIZE as PBS_SIZE
 from sssjob.lrm.sizes import writer
 from sssjob.request.asked import AMOUNTS
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    SITE,
-    AnyRow,
-    Asking,
-    Dialect,
-    Reading,
-    Row,
-    Special,
-    table,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, SITE, AnyRow, Asking, Dialect, Reading, Row, Special, table
 from sssjob.translators.scripts.common import (
     SCHEDULER,
     WAIT,
@@ -37,15 +27,7 @@ from sssjob.translators.scripts.common import (
 )
 from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, dependencies, read_dependencies
 from sssjob.translators.scripts.environment import read_variables, variables
-from sssjob.translators.scripts.grammars import (
-    INTEGER,
-    PBS_SECONDS,
-    PBS_TIME,
-    YES,
-    Grammar,
-    Kept,
-    file_reader,
-)
+from sssjob.translators.scripts.grammars import INTEGER, PBS_SECONDS, PBS_TIME, YES, Grammar, Kept, file_reader
 from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit

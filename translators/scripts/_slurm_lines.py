@@ -14,13 +14,7 @@ from itertools import compress
 from typing import Final, cast
 
 from sssjob.templates.quoting import Directive, bare, sbatch
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    CONTRADICTORY,
-    SITE,
-    Reading,
-    Scan,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, CONTRADICTORY, SITE, Reading, Scan
 from sssjob.translators.scripts.raw import (
     Line,
     Option,

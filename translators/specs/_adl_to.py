@@ -17,17 +17,7 @@ from sssjob.translators.scripts.resource_limits import limits_of
 from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name, source_merges
 from sssjob.translators.scripts.writing import words_of
-from sssjob.translators.specs._adl_names import (
-    ADL,
-    ARC,
-    KEPT,
-    ORDER,
-    PARTS,
-    PLATFORMS,
-    SIZES,
-    STATES,
-    STREAMS,
-)
+from sssjob.translators.specs._adl_names import ADL, ARC, KEPT, ORDER, PARTS, PLATFORMS, SIZES, STATES, STREAMS
 from sssjob.translators.specs._elements import ElementWriter, in_order
 
 

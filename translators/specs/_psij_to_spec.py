@@ -17,15 +17,7 @@ from psij.references import literal
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy
-from sssjob.request.asked import (
-    FACTS,
-    JOB,
-    JSON,
-    MARKERS,
-    NEAREST,
-    Entry,
-    Target,
-)
+from sssjob.request.asked import FACTS, JOB, JSON, MARKERS, NEAREST, Entry, Target
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
 from sssjob.translators.scripts.rows import DIALECT, dialect_of, spells
