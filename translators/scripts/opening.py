@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sssjob.lrm.variables import Given
 from sssjob.templates.quoting import word
 from sssjob.translators.bodies.csh import CSH
-from sssjob.translators.bodies.interpreters import SHELLS, interpreter
+from sssjob.translators.bodies.languages import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
