@@ -165,10 +165,6 @@ def _write_groups(asking: Asking) -> Written:
     return [("-W group_list", entry.text)]
 
 
-def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
-    read_dependencies(reading, options["-W depend"])
-
-
 def _write_depend(asking: Asking) -> Written:
     text = dependencies(asking, ("?", CORRESPONDING, "singleton", "+"))
     return [("-W depend", text)] if text else []
@@ -277,7 +273,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l software", "Application"),
     Special(("-W group_list",), _read_groups, _write_groups, of=("Group", SCHEDULER.format("GroupList"))),
     Row("-u", "User"),
-    Special(("-W depend",), _read_depend, _write_depend, of=OF_DEPENDENCIES),
+    Special(("-W depend",), lambda reading, options: read_dependencies(reading, options["-W depend"]), _write_depend,
+            of=OF_DEPENDENCIES),
     moment("-a", "EligibleTime", _DATE),
     user_hold("-h"),
     rowed(Row("-p", "Priority", INTEGER), priority_between(-1024, 1023), SCHEDULER.format("Nice")),

@@ -161,10 +161,6 @@ def _minutes(text: str) -> int:
 _TIME: Final = Grammar(_minutes, lambda text: clock(int(text)), "minutes, H:M, H:M:S or D:H:M:S")
 
 
-def _every(reading: Reading, name: str) -> list[Option]:
-    return [o for o in reading.options if o.name == name]
-
-
 _PAIRS: Final = re.compile(r"(?:\\.|[^\\:])+")
 _MASKED: Final = re.compile(r"\\([:=\\])")
 
@@ -181,7 +177,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
     """All ``--env`` are taken together, the last of a name counts."""
     by_name: dict[str, tuple[str, Option]] = {}
-    options_given = _every(reading, "--env")
+    options_given = reading.every("--env")
     if bad := [o for o in options_given if not re.fullmatch(r"(?:[^\\:=]+=(?:\\.|[^\\:])*(?::|\Z))+", o.value or "")]:
         reading.misfit(bad[-1], "is no list of variables", "NAME=VALUE:NAME=VALUE")
         options_given = []
