@@ -274,6 +274,7 @@ def test_52_pseudo_variables() -> None:
 
 def test_53_joined_streams() -> None:
     assert header("pbspro", "#PBS -j oe -o a -e b\n", "slurm") == ["--output=a"]
+    assert header("pbspro", "#PBS -j oe -e b\n", "flux") == []         # qsub writes no b either
     assert header("slurm", "#SBATCH -o a\n", "pbspro") == ["-j oe", "-o a"]
     assert ("approximated", "ErrorFile", 1, 0) not in told("pbspro", "#PBS -j oe -o a\n", "slurm")
 
