@@ -123,9 +123,9 @@ def test_as_many_commands_run_at_a_time_as_the_setting_says(desk: Desk, monkeypa
         return out
 
     monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
-    made = desk.submit(four())
+    submission = desk.submit(four())
     assert together == [most] and desk.lab is not None
-    assert sorted(str(job.row.native_id) for job in made.jobs) == sorted(job["id"] for job in desk.lab.jobs())
+    assert sorted(str(job.row.native_id) for job in submission.jobs) == sorted(job["id"] for job in desk.lab.jobs())
     assert set(desk.wait("g").values()) == {("done", 0)}
     assert sorted(desk.text("ran").split()) == list(NAMES)
 
@@ -144,9 +144,9 @@ def test_a_signal_leaves_no_script_of_what_is_not_submitted(desk: Desk, monkeypa
         return out
 
     monkeypatch.setattr(SlurmJobExecutor, "_run_submit", run)
-    made = desk.submit(four())
+    submission = desk.submit(four())
     assert desk.made[-1].stopped == "terminated"
-    assert [job.word for job in made.jobs] == ["running", "running", "waiting", "waiting"]
+    assert [job.word for job in submission.jobs] == ["running", "running", "waiting", "waiting"]
     assert scripts(desk) == 2
     assert set(desk.wait("g").values()) == {("done", 0)} and sorted(desk.text("ran").split()) == list(NAMES)
 

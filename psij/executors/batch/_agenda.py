@@ -109,7 +109,8 @@ class Agenda(ABC):
     def hears(self) -> tuple[bool, float | None]:
         """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once
         that is an outage."""
-        return self._asked_at > 0 and not self._outage.errors, self._outage.since
+        since = self._outage.silent_since()
+        return self._asked_at > 0 and not self._outage.errors and since is None, since
 
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""
