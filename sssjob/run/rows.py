@@ -153,10 +153,6 @@ class JournalRows(ABC):
             "SELECT number, submission, job, time, kind FROM events WHERE number > ? ORDER BY number LIMIT ?",
             number, most)]
 
-    def last_event(self) -> int:
-        """The number of the newest event; 0: there is none."""
-        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
-
     def find(self, name: str, among: Callable[[Row], bool] | None = None) -> list[Row]:
         """The job or jobs that a name means. among: of these only.
 
