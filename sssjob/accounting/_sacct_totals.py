@@ -24,8 +24,7 @@ from sssjob.accounting.dimensions import ABSENT, size_class, value_of, wait_clas
 from sssjob.accounting.efficiency import Efficiency
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.totals import Sums, Totals, step_of
-from sssjob.document.ended import Ended
-from sssjob.document.endings import failed
+from sssjob.document.endings import Ended, failed
 from sssjob.document.model import Job
 from sssjob.findings import Findings
 from sssjob.translators.base import ReadContext

@@ -201,7 +201,7 @@ class _Adding:
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:
-    """The capacity of a file. UsageError where no utilisation comes of it."""
+    """The capacity of a file. UsageError where no utilisation comes of it, ProblemsError where the file is wrong."""
     from sssjob.accounting.capacity import read_capacity
 
     if file is None:

@@ -140,6 +140,7 @@ class Watcher(Agenda):
         seen: dict[str, JobStatus | None] = {}
         silent: set[str] = set()
         error: Exception | None = None
+        self._outage.ask()
         self._states.fresh.clear()
         try:
             commands = list(executor._status_commands(native_ids))
@@ -273,13 +274,15 @@ class Watcher(Agenda):
         claim = self._states.elements.get(item.native_id)
         return claim is not None and judge(item.identity, claim)[0] is Verdict.OURS
 
-    def _news(self, item: Followed, status: JobStatus, now: float) -> None:
+    def _news(self, item: Followed, status: JobStatus, now: float, in_queue: bool = True) -> None:
+        """Tell how a job stands. in_queue: by the queue; accounting may be behind the record of a start."""
         metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
         if item.renamed is not None:
             metadata["renamed"] = item.renamed
         before, last = item.job.status, item.queue
-        item.queue, native_state = status, self._states.offered.get(item.native_id, metadata.get("native_state"))
+        item.queue = status if in_queue else last
+        native_state = self._states.offered.get(item.native_id, metadata.get("native_state"))
         if isinstance(native_state, str):
             self._states[item.native_id] = native_state
         if status.state.final:
@@ -429,7 +432,7 @@ class Watcher(Agenda):
             return
         if not status.state.final:
             if not item.job.status.state.is_greater_than(status.state):     # half a record takes nothing back
-                self._news(item, status, time.time())
+                self._news(item, status, time.time(), in_queue=False)
             self._alive(item)
             return
         self.forget(item.job)
