@@ -401,9 +401,8 @@ class SGEJobExecutor(LrmExecutor):
 
     _ACCOUNTED_AT_ONCE = _QACCT_AT_ONCE
 
-    def _reasons_command(self, native_ids: list[str]) -> list[str]:
-        """qstat -j, which has the scheduler's words where the site lets it keep them (schedd_job_info)."""
-        return ["qstat", "-j", ",".join(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))]
+    #: qstat -j too, which has the scheduler's words where the site lets it keep them (schedd_job_info).
+    _reasons_command = _tags_command
 
     def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
         return reasons(out)
