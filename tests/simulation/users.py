@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["act", "pause", "set_clock", "wait_for_all"]
 
-_ROUND_S = 60.0         # between two looks at what is held
+_ROUND_S = 600.0        # between two looks at what is held: a client learns by then that a job is lost
 
 
 def act(world: World, on: int, step: Mapping[str, Any]) -> None:
