@@ -56,6 +56,18 @@ def test_an_end_that_nobody_took_is_asked_for_again(tmp_path: Path) -> None:
     assert carry_out(make_plan(10202621), tmp_path / "world") == []
 
 
+def test_an_id_that_was_looked_for_is_not_certainly_ones_own(tmp_path: Path) -> None:
+    """Its submit command and the queue had not answered, the record of its start told the id half a minute later, and
+    meanwhile a Grid Engine that was installed anew had given that to a stranger: the cancel ended his job."""
+    assert carry_out(make_plan(11006675), tmp_path / "world") == []
+
+
+def test_a_start_that_the_job_has_recorded_is_counted_once(tmp_path: Path) -> None:
+    """A job that was preempted began anew and was cancelled at once: its own record told the second start first, and
+    accounting, which still called it running, was taken to tell a third one."""
+    assert carry_out(make_plan(11015940), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
     """An end that it learns last is written down when it leaves; who comes next would stage the same files too. So is

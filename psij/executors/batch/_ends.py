@@ -43,7 +43,7 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
         end = None
     ours = item.tag or (end.job_id if end is not None else None)
     began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
-    item.starts = max(item.starts, len(began))
+    item.starts, item.recorded = max(item.starts, len(began)), began[-1] if began else item.recorded
     if heard and not (records or end) and _is_missing(item, now):
         patience_s = max(patience_s - item.missing_before_s, 0.0)
     evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,

@@ -48,8 +48,8 @@ class Followed:
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
                  "executor", "gone", "identity", "is_missing", "job", "left_out", "missed", "missed_at",
-                 "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "records", "renamed",
-                 "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
+                 "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "recorded", "records",
+                 "renamed", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -82,6 +82,7 @@ class Followed:
         self.wanted = False                     # its end was asked for, also in vain
         self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
         self.starts = 0
+        self.recorded: float | None = None      # the last start that the job itself has recorded, which is counted
         self.reread = False                     # the answer that spoke of it before it was followed
         self.answered = False                   # the resource manager has said that it is alive
 

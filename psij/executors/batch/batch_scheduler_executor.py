@@ -424,7 +424,7 @@ class BatchSchedulerExecutor(BatchOrders):
         identity = Identity(frozenset((job.id, tag or job.id)), self._user(), self.native_name(job), since=submitted,
                             until=time.time())
         followed = Followed(self, job, native_id, own=True, identity=identity)
-        followed.sure_until = followed.since + JUST_MADE_S
+        followed.sure_until = followed.since + JUST_MADE_S - max(time.time() - submitted, 0.0)
         follow(followed, self._first_delay())
         if cancel:
             try:
