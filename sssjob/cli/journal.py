@@ -13,6 +13,7 @@ from sssjob.cli._files import Results, emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import output_option
 from sssjob.cli.list_ import moment
+from sssjob.document.model import Document
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Entry, Journal
@@ -95,7 +96,6 @@ def export(target: str, since: str | None, before: str | None, output: str) -> i
 def _texts(journal: Journal, entry: Entry, target: str) -> Iterator[str]:
     """The jobs of a submission in a format."""
     from sssjob.document.inherit import effective
-    from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.listing import Filter, listed
     from sssjob.xml.writer import write_document

@@ -13,6 +13,7 @@ from sssjob.run.changing import rewrite
 from sssjob.run.gates import holds
 from sssjob.run.plan import outline
 from sssjob.run.standing import Running, Submission
+from sssjob.xml.reader import read_document
 
 __all__ = ["again"]
 
@@ -24,8 +25,6 @@ def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     A dependency on a job of the same group that is not among them is left out where that job has ended as the
     dependency wants it; dependencies on jobs of other submissions stay. Raises UsageError where it cannot hold.
     """
-    from sssjob.xml.reader import read_document
-
     assert submission.entry is not None
     for job in jobs:
         _check(job, jobs)

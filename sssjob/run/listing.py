@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
+from sssjob.request.in_all import asked_in_all
 from sssjob.run.rows import KEY, Row, first_values
 
 if TYPE_CHECKING:
@@ -228,8 +229,6 @@ def _asked(job: Running) -> tuple[object, Fraction | None]:
     """Queue and nodes that a job asks for, worked out once for what it is submitted with."""
     plan, asked = job.plan, job.plan.folded
     if plan.listed is None or plan.listed[0] is not asked:
-        from sssjob.request.in_all import asked_in_all
-
         queue = asked.value("Queue") or _first(asked.containers("Requested"), "Queue")
         plan.listed = asked, queue, asked_in_all(asked, "NodeCount", bare=True)
     return plan.listed[1:]

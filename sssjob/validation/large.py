@@ -25,10 +25,9 @@ from sssjob.document.vocabulary import in_scope
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.validation import Siblings, _asks, _Checker
+from sssjob.validation import Siblings, _asks, _Checker, tell_made
 from sssjob.validation._group_index import KnownIds, Links, Unknown
 from sssjob.validation._looks import Found, Place
-from sssjob.validation._made import tell_made
 from sssjob.validation._sections import Counts, Section, SectionFindings, finished, told_once
 from sssjob.xml._parts import Frame, Slice, frame_of, part_at, parts
 from sssjob.xml._twin_writing import RAW, add_run

@@ -25,8 +25,8 @@ def by_name(name: str) -> Property:
 
 
 def order(*jobs: Job) -> list[str]:
-    found = Dependencies.of(JobGroup(list(jobs)))
-    return [found.labels[n] for n in found.order()]
+    graph = Dependencies.of(JobGroup(list(jobs)))
+    return [graph.labels[n] for n in graph.order()]
 
 
 def rules(group: JobGroup) -> list[tuple[str, str]]:

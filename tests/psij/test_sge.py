@@ -51,16 +51,16 @@ def test_recorded_running_job() -> None:
 def test_recorded_ends() -> None:
     """The fields failed and exit_status of qacct are read together, as accounting(5) and sge_status(5) explain them:
     the job that exited with 100 (failed 30) ran, those with 26 and 28 never did."""
-    found = parse_qacct(0, recorded("qacct-j-all.txt"))
+    ends = parse_qacct(0, recorded("qacct-j-all.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
-                  (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {
+                  (status.metadata or {}).get("signal")) for key, status in ends.items() if "." not in key} == {
         "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
         "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, 100, None, None),
         "8": (F, 137, "timeout", 9), "9": (F, 138, "timeout", 10), "5": (C, 0, None, None),
         "20": (F, 1, None, None),
         "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
         "13": (C, 0, None, None)}
-    assert (found["14"].metadata or {})["starts"] == 2
+    assert (ends["14"].metadata or {})["starts"] == 2
 
 
 @pytest.mark.parametrize("failed", range(40))

@@ -68,10 +68,10 @@ def slurm(native_id: str, exit: ExitFile | None = None, **known: Any) -> JobStat
     """How psij decides on a job of the recorded lab."""
     queue = SlurmJobExecutor().parse_status_output(0, (SLURM / "squeue-facts.txt").read_text())[native_id]
     records = {"sacct": parse_sacct(0, (SLURM / "sacct-facts.psv").read_text())[native_id]}
-    found = decide(Evidence(**{"queue": queue, "in_queue": True, "records": records, "exit": exit, "waited_s": 30.0,
-                               "shown": SlurmJobExecutor._SHOWN_CODES, **known}), 10, 60)
-    assert found is not None
-    return found
+    decision = decide(Evidence(**{"queue": queue, "in_queue": True, "records": records, "exit": exit, "waited_s": 30.0,
+                                  "shown": SlurmJobExecutor._SHOWN_CODES, **known}), 10, 60)
+    assert decision is not None
+    return decision
 
 
 # --- Slurm ----------------------------------------------------------------------------------------------------------
