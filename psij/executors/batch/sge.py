@@ -59,7 +59,7 @@ __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
 _DONE_BY_QMOD: Final[Mapping[AnyOrder, str]] = {"rerun": "Pushed rescheduling", "suspend": "- suspended job",
-                                             "resume": "- unsuspended job"}
+                                             "resume": "- unsuspended job", "clear": "cleared error state"}
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
 
@@ -119,7 +119,8 @@ class SGEJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: Jobs that are not restartable (``-r y``, or the queue's rerun) are refused by qmod.
     _ORDERS = Orders("qdel {}", re.compile("does not exist"), hold="qhold {}", release="qrls {}",
-                     rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}", held={"h": True})
+                     clear="qmod -cj {}", rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}",
+                     held={"h": True})
     #: All resources are given again. What is changed of a job that runs would count when it is run again only.
     _CHANGES = Changes("qalter {changes} {id}", {option: f"-{option}" for option in (
         "N", "P", "A", "ar", "js", "l", "p", "pe", "q")})
