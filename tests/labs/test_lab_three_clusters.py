@@ -179,7 +179,9 @@ class Storm:
                 config = BatchSchedulerExecutorConfig(work_directory=self.folder / "work", **CONFIG)
                 act(Client(open_journal(self.folder / "journal.db"), config=config))
                 status = 0
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, UsageError) and "there is no submission" in str(error):
+                    os._exit(0)             # another client has taken it out of the journal meanwhile
                 with open(self.folder / "raised", "a", encoding="utf-8") as stream:
                     stream.write(traceback.format_exc())
             finally:
