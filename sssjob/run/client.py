@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -478,9 +477,7 @@ class Client:
         return submission.owned
 
     def _can_run(self, submission: Submission, entry: Entry) -> bool:
-        """Whether this client could look after it: jobs of another machine are that one's."""
-        if entry.executor in KEPT and entry.host != socket.gethostname():
-            return False
+        """Whether this client could look after it."""
         try:
             submission.executor()
         except UsageError as error:

@@ -18,7 +18,7 @@ from sssjob.run.journal import open_journal
 from sssjob.xml.reader import read_document
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install
-from tests.run.support import Desk, after, desk_on, group, shell
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 FAKES = {"slurm": slurm, "sge": sge}
 
@@ -294,3 +294,21 @@ def test_no_dependency_waits_for_a_stranger(twins: Twins) -> None:
     lab.stranger()
     outcome = desk.run(shell("exit 4", after("a", "OnFailure"), name="b"))
     assert [(job.word, job.exit_code) for job in outcome.jobs] == [("failed", 4)]
+
+
+def test_jobs_of_another_host_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of another cluster: it is said where they are, nobody waits for them, and no second one is begun here
+    beside the first. They were shown as running, as if somebody had just looked."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(shell("sleep 60"))
+        eventually(lambda: desk.job("a").row.native_id)
+        with monkeypatch.context() as moved:
+            moved.setattr("socket.gethostname", lambda: "login2")
+            moved.setattr("sssjob.run.journal.Entry.held", lambda _: False)     # whoever looks after them there
+            client = desk.client()
+            _, done = client.wait(["a"], 600)
+            assert not done and list(client.whereabouts.elsewhere) == [1]
+            assert "; this is login2. Its jobs are left alone here" in told(client)[0]
+            with pytest.raises(UsageError, match=r"@1 was submitted on the host .*: run its jobs again there"):
+                client.again(1, [0])
+        assert desk.client().cancel(["a"], 30)[1]
