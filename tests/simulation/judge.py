@@ -265,7 +265,7 @@ def _facts(what: str, running: Any, made: _Made, events: list[Event]) -> Iterato
     ends = [_shown(cluster, run.end) for cluster, _, run in lives if run.end is not None]
     ends += [_shown(cluster, native.end) for cluster, native in made if native.end is not None]
     submits = [_shown(cluster, native.submit) for cluster, native in made]
-    submits += range(min(submits, default=0) - _LATE_S, min(submits, default=0))   # it was under way
+    submits += [before for at in submits for before in range(at - _LATE_S, at)]     # it was under way
     for name, truth in (("StartTime", starts), ("EndTime", ends), ("SubmitTime", submits)):
         value = job.value(name)
         if name == "EndTime" and (not lives or _vanished(row, made)):
