@@ -52,6 +52,7 @@ WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
 _WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
 _TRIES: Final = 100             # to find a folder that other clients remove
+_STAMP: Final = 512             # bytes in which a stamp stands in a lease
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
 
@@ -343,6 +344,7 @@ class Entry:
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
+    last_begun: Mapping[str, Any] = field(default_factory=dict)     # the stamp that it had when the lease was taken
     _lease: int | None = None
     _unwritten: list[Event] = field(default_factory=list)
     _changed: dict[int, Row] = field(default_factory=dict)
@@ -371,8 +373,16 @@ class Entry:
                 os.close(lease)
                 continue
             self._lease = lease
+            self.last_begun = json.loads(os.pread(lease, _STAMP, 0) or "{}")
             self.ended = self.journal.end_of(self.number)
         return True
+
+    def begins(self) -> None:
+        """Note in the lease that a submit command begins now. Who takes it next counts from then how long that command
+        may be under way; nothing of this need outlive the machine, so nothing waits for the disk."""
+        if self._lease is not None:
+            with suppress(OSError):     # then it is counted from the intent
+                os.pwrite(self._lease, json.dumps(stamp()).encode().ljust(_STAMP), 0)
 
     def open_file(self, name: str, flags: int) -> int:
         """A descriptor of a file in its folder, which is made where there is none. Raises AccessError, OSError. Another
