@@ -70,7 +70,7 @@ def test_the_facts_of_scripts_are_exported_without_the_scripts(tmp_path: Path, m
     Path("a.sh").write_text("#!/bin/sh\n#PBS -N a\nexit 3\n")
     assert sssjob("run", "-f", "pbspro", "a.sh", "-q").code == 3
     exported, whole = sssjob("journal", "export", "-o", "out.xml"), sssjob("status", "@1").out
-    assert exported == (0, "", "sssjob: @1: files that came with the document are not written: JOB\n")
+    assert exported == (0, "", "sssjob: @1: files that came with the document are not written: Script\n")
     assert sssjob("check", "out.xml") == (0, "", "out.xml:6:3: SSS311 warning Executable names the File 'Script', "
                                           "which does not come with the document\n")
     assert sssjob("convert", "-t", "ur2", "out.xml", "-q").out.count("<ExitStatus>3<") == 1
