@@ -383,7 +383,7 @@ class Client:
         promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
         hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
         submissions = []
-        for document in again(earlier, chosen):
+        for document in again(self, earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
                                      cwd=entry.directory, on_end=hooks, like=entry,
                                      request=f"{AGAIN}{part_of or token_hex(8)}.{number}")

@@ -189,6 +189,14 @@ class JournalRows(ABC):
             number = int(request.rpartition(".")[2])
         return self.document_of(number)
 
+    def last_runs(self, number: int) -> dict[str, Row]:
+        """The last run of each job of the document that a submission, or what it runs again, is of; by label."""
+        origin = self.origin_of(number)
+        again = [n for n, in self._ask("SELECT number FROM submissions WHERE request > ? AND request < ? "
+                                       "ORDER BY number", AGAIN, f"{AGAIN[:-1]};") if self.origin_of(n) == origin]
+        return {row.label: row for n in (*(() if origin[1] else (int(origin[0][1:]),)), number, *again)
+                for row in self.rows_of(n)}
+
     def document_of(self, number: int) -> tuple[str, str]:
         """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to
         several sites, in parts or one after the other, are of one document, and so are parts that are run again
