@@ -23,7 +23,7 @@ def refreshed(client: Client) -> list[Overview]:
     """Where everything stands, after the resource managers were asked once."""
     from sssjob.run.overview import overview
 
-    client.look([client.journal.entry(number) for number in client.journal.unclosed()], _LOOK_S)
+    client.look(client.journal.entries(client.journal.unclosed()), _LOOK_S)
     return overview(client.journal, time.time())
 
 

@@ -19,7 +19,7 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 from psij import JobState, JobStatus
 from sssjob.errors import AccessError, UsageError
 from sssjob.run.listing import Details, write_details
-from sssjob.run.rows import ROUTED, JournalRows, Row
+from sssjob.run.rows import GONE, ROUTED, JournalRows, Row
 from sssjob.run.storage import (
     VERSION,
     connected,
@@ -225,6 +225,14 @@ class Journal(JournalRows):
         return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
                      client.rpartition(":")[0], cluster, site, request, json.loads(stated) if stated else {})
 
+    def entries(self, numbers: Iterable[int]) -> list[Entry]:
+        """Submissions, without those that another client has taken out since their numbers were read."""
+        entries = []
+        for number in numbers:
+            with suppress(UsageError):
+                entries.append(self.entry(number))
+        return entries
+
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         now = time.time()
         self._connection.executemany(
@@ -356,9 +364,15 @@ class Entry:
         """Whether its site was chosen among several."""
         return (self.request or "").startswith(ROUTED)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether another client has taken it out of the journal, as far as was noticed."""
+        return self.ended == GONE
+
     # -- the lease
     def take(self) -> bool:
-        """Become the one client that starts and follows its jobs; False while another one is."""
+        """Become the one client that starts and follows its jobs; False while another one is, and where nothing is to
+        be done because it was taken out of the journal."""
         while self._lease is None:
             with told(self.journal.path):
                 lease = self.open_file("lease", os.O_RDWR | os.O_CREAT)
@@ -372,7 +386,9 @@ class Entry:
                 continue
             self._lease = lease
             self.ended = self.journal.end_of(self.number)
-        return True
+        if self.is_gone:
+            self.release()
+        return not self.is_gone
 
     def open_file(self, name: str, flags: int) -> int:
         """A descriptor of a file in its folder, which is made where there is none. Raises AccessError, OSError. Another
@@ -392,7 +408,7 @@ class Entry:
             return False
         taken = self.take()
         self.release()
-        return not taken
+        return not (taken or self.is_gone)
 
     def release(self) -> None:
         """Let other clients take over; after the end of its last job the folder goes too."""

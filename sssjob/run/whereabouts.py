@@ -21,7 +21,7 @@ from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, way_of
 if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.journal import Entry
-    from sssjob.run.standing import Running
+    from sssjob.run.standing import Running, Submission
 
 __all__ = ["Whereabouts"]
 
@@ -41,7 +41,8 @@ class Whereabouts:
         if entry.executor in KEPT:
             return self._is_at(client, entry, entry.host, "host", socket.gethostname())
         if entry.cluster is None and entry.way is not None:
-            entry.cluster = client.journal.entry(entry.number).cluster      # another client may know it by now
+            for renewed in client.journal.entries([entry.number]):
+                entry.cluster = renewed.cluster       # another client may know it by now
             if entry.cluster is None:
                 return self._is_unplaced_here(client, entry)
         return entry.cluster is None or self._is_placed_here(client, entry)
@@ -57,6 +58,15 @@ class Whereabouts:
         """Whether a job is on another cluster, and no client looks after it there."""
         entry = job.of.entry
         return entry is not None and entry.number in self.elsewhere and not entry.held()
+
+    def is_gone(self, client: Client, submission: Submission) -> bool:
+        """Whether another client has taken a submission out of the journal before this one saw its jobs end; that is
+        told."""
+        entry = submission.entry
+        if entry is None or not entry.is_gone or submission.ended:
+            return False
+        self._leave(client, entry, "was taken out of the journal by another client: how its jobs ended is not known")
+        return True
 
     def _is_placed_here(self, client: Client, entry: Entry) -> bool:
         """The same of a submission whose cluster is known."""

@@ -179,9 +179,7 @@ class Storm:
                 config = BatchSchedulerExecutorConfig(work_directory=self.folder / "work", **CONFIG)
                 act(Client(open_journal(self.folder / "journal.db"), config=config))
                 status = 0
-            except BaseException as error:
-                if isinstance(error, UsageError) and "there is no submission" in str(error):
-                    os._exit(0)             # another client has taken it out of the journal meanwhile
+            except BaseException:
                 with open(self.folder / "raised", "a", encoding="utf-8") as stream:
                     stream.write(traceback.format_exc())
             finally:
@@ -250,8 +248,8 @@ class Storm:
             case "submit":
                 self.submit(site)
             case "look":
-                self.client(site, lambda client: client.look(
-                    [client.journal.entry(number) for number in _numbers(client)], 5.0), self.until())
+                self.client(site, lambda client: client.look(client.journal.entries(_numbers(client)), 5.0),
+                            self.until())
             case "wait":
                 seconds = chance.uniform(1, 6)
                 self.client(site, lambda client: client.wait(_keys(client), seconds), self.until())
@@ -417,8 +415,8 @@ class Storm:
         """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
         rows: dict[str, Running] = {}
         jobs: list[Running] = []
-        for number in _numbers(client):
-            standing = client.standing(client.journal.entry(number)).jobs
+        for entry in client.journal.entries(_numbers(client)):
+            standing = client.standing(entry).jobs
             if not ended or all(running.row.outcome is not None for running in standing):
                 jobs += standing
         for running in jobs:
