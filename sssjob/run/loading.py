@@ -25,6 +25,9 @@ def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submissio
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
     submission = Submission(document, executor, entry, time=entry.time)
     submission.take_plan(outline(document))
+    listed = entry.journal.count_of(entry.number)
+    if listed != len(submission.jobs):
+        raise LookupError(f"the document of @{entry.number} has {len(submission.jobs)} jobs, and {listed} are listed")
     events = entry.events()
     for event in events:
         if event.kind == "ended" and event.data["word"] == "kept":

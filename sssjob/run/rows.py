@@ -142,6 +142,10 @@ class JournalRows(ABC):
         """The jobs of a submission."""
         return self._rows("WHERE j.submission = ?", number)
 
+    def count_of(self, number: int) -> int:
+        """How many jobs a submission has."""
+        return int(self._ask("SELECT count(*) FROM jobs WHERE submission = ?", number)[0][0])
+
     def request_of(self, number: int) -> str | None:
         """What its user calls a submission; None where that was not said, or there is none."""
         answer = self._ask("SELECT request FROM submissions WHERE number = ?", number)

@@ -123,6 +123,7 @@ def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
     assert answers["wrong"] == [] and answers["before"] == [["a0", "1", None, None]]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("manager", ["slurm", "sge", "pbs", "htcondor", "nqsv"])
 def test_killed_at_the_command(carried_out: CarriedOut, manager: str, when: str) -> None:

@@ -68,6 +68,7 @@ def check(points: list[dict[str, Any]], action: str) -> None:
     assert {point["accepted"] for point in points} == {True, False}
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 @pytest.mark.parametrize(("executor", "action"), KINDS)
 def test_killed_now_and_then(tmp_path: Path, executor: str, action: str) -> None:
