@@ -48,8 +48,13 @@ class Whereabouts:
         return entry.cluster is None or self._is_placed_here(client, entry)
 
     def require(self, client: Client, entry: Entry) -> None:
-        """Refuse, with UsageError, what would go to another cluster than the submission went to."""
-        if not self.is_here(client, entry) and entry.number in self.elsewhere:
+        """Refuse, with UsageError, what would go to another cluster than the submission went to, or may."""
+        if self.is_here(client, entry):
+            return
+        if entry.number in self.silent:
+            raise UsageError(f"@{entry.number} was submitted on the cluster {entry.cluster or 'that nobody knows'}, and "
+                             f"{entry.executor} does not say now whether it is that one: run its jobs again later")
+        if entry.number in self.elsewhere:
             where = f"on the host {entry.host}" if entry.executor in KEPT else \
                 f"on another cluster, {entry.cluster or 'which is not known'}"
             raise UsageError(f"@{entry.number} was submitted {where}: run its jobs again there")
