@@ -52,8 +52,9 @@ class Whereabouts:
         if self.is_here(client, entry):
             return
         if entry.number in self.silent:
-            raise UsageError(f"@{entry.number} was submitted on the cluster {entry.cluster or 'that nobody knows'}, and "
-                             f"{entry.executor} does not say now whether it is that one: run its jobs again later")
+            where = "a cluster that is not known" if entry.cluster is None else f"the cluster {entry.cluster}"
+            raise UsageError(f"@{entry.number} was submitted on {where}, and {entry.executor} does not say now whether "
+                             "it is that one: run its jobs again later")
         if entry.number in self.elsewhere:
             where = f"on the host {entry.host}" if entry.executor in KEPT else \
                 f"on another cluster, {entry.cluster or 'which is not known'}"
