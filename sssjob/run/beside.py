@@ -23,8 +23,9 @@ def connected(client: Client, submissions: Sequence[Submission]) -> list[Submiss
                 for named in job.outside.values() for key in named if key.startswith("@")}
         for key in sorted(keys):
             number, _, job = key.removeprefix("@").partition(".")
-            for entry in client.journal.entries([int(number)] if int(number) not in by_number else ()):
-                by_number[int(number)] = other = client.standing(entry)
+            unread = [int(number)] if int(number) not in by_number else []
+            for other in client.standings(client.journal.entries(unread)):
+                by_number[int(number)] = other
                 client.own(other)
                 rest.append(other)
             if int(number) in by_number:
@@ -43,7 +44,7 @@ def _rivals(client: Client, by_number: Mapping[int, Submission]) -> list[Submiss
     numbers = dict.fromkeys(row.submission for row in client.journal.rows(ended=False)
                             if row.submission not in by_number and row.native_id is not None
                             and (caps.of_all is not None or row.executor in waiting))
-    rivals = [client.standing(entry) for entry in client.journal.entries(numbers)]
+    rivals = client.standings(client.journal.entries(numbers))
     return [submission for submission in rivals if client.own(submission)]
 
 
@@ -55,7 +56,7 @@ def stalled(client: Client, entries: Sequence[Entry]) -> list[Submission]:
     waiting = [number for name in sorted({name for name, _ in places}) for number in journal.waiting(name)]
     entries_here = [entry for entry in journal.entries(number for number in waiting if number not in numbers)
                     if (entry.executor, entry.cluster) in places]
-    others = [client.standing(entry) for entry in (*entries_here, *journal.entries(journal.unkept()))]
+    others = client.standings((*entries_here, *journal.entries(journal.unkept())))
     for submission in others:
         client.own(submission)
     return [submission for submission in others if submission.owned]

@@ -39,7 +39,7 @@ from sssjob.run.outcomes import Outcome
 from sssjob.run.placing import cluster_of, unplaced
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.rows import AGAIN, Row
+from sssjob.run.rows import AGAIN, GONE, Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission
 from sssjob.run.storage import is_full, make_folder
@@ -256,6 +256,17 @@ class Client:
         """A submission as the journal knows it; nobody is asked."""
         return load(entry, cache(lambda: self.backend(entry)))
 
+    def standings(self, entries: Iterable[Entry]) -> list[Submission]:
+        """The same of several, without those that another client takes out of the journal meanwhile."""
+        submissions = []
+        for entry in entries:
+            try:
+                submissions.append(self.standing(entry))
+            except UsageError:
+                if self.journal.end_of(entry.number) != GONE:
+                    raise
+        return submissions
+
     def look(self, entries: Iterable[Entry], seconds: float | None = None, *, steps: bool = True
              ) -> tuple[list[Submission], bool]:
         """How submissions stand, the resource managers asked once, and whether they have answered; what has waited for
@@ -264,7 +275,7 @@ class Client:
         unless its jobs were known to have ended."""
         if steps:
             self.take_steps()
-        submissions = [self.standing(entry) for entry in entries]
+        submissions = self.standings(entries)
         for submission in submissions:
             self.own(submission)
         submissions = [submission for submission in submissions if not self.whereabouts.is_gone(self, submission)]
@@ -410,7 +421,7 @@ class Client:
 
     def kept(self, entries: Sequence[Entry]) -> list[Submission]:
         """Submissions of which we hold the leases, and after them those whose jobs their jobs depend on."""
-        submissions = [self.standing(entry) for entry in entries]
+        submissions = [self.standing(entry) for entry in entries]       # which nobody takes out meanwhile
         for submission in submissions:
             submission.owned = True
         return connected(self, submissions)
@@ -419,7 +430,8 @@ class Client:
     def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
         rows = [row for name in names for row in self.journal.find(name)]
         entries = self.journal.entries(dict.fromkeys(row.submission for row in rows))
-        loaded = {entry.number: self.standing(entry) for entry in entries}
+        loaded = {number: standing for standing in self.standings(entries)
+                  if standing.entry is not None and (number := standing.entry.number)}
         places = dict.fromkeys((row.submission, row.job) for row in rows if row.submission in loaded)
         return list(loaded.values()), [loaded[number].jobs[job] for number, job in places]
 

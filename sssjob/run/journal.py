@@ -51,6 +51,7 @@ WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 #: The history of a submission after an event, and what of it others want of who looks after its jobs.
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
 _WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
+_SHOWN: Final = ("jobs", "details")     # the tables that lists read
 _TRIES: Final = 100             # to find a folder that other clients remove
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
@@ -316,6 +317,25 @@ class Journal(JournalRows):
             self._in_part = False
         self._connection.execute("RELEASE part")
 
+    @contextmanager
+    def as_known(self, entries: Iterable[Entry | None]) -> Iterator[None]:
+        """Questions within are answered with what these entries have noted and the disk has no room for: by tables of
+        this connection, in memory, which hide those of the file."""
+        unwritten = [entry for entry in entries if entry is not None and entry.has_noted]
+        with told(self.path):
+            if unwritten:
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+                for table in _SHOWN:
+                    self._connection.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM main.{table}")
+                    self._connection.execute(f"CREATE UNIQUE INDEX temp.{table}_key ON {table} (submission, job)")
+            for entry in unwritten:
+                entry.write_rows(self._connection)
+            try:
+                yield
+            finally:
+                for table in _SHOWN if unwritten else ():
+                    self._connection.execute(f"DROP TABLE temp.{table}")
+
     def flush_together(self, entries: Sequence[tuple[Entry, bool]]) -> None:
         """Write what entries have noted in one transaction; where that fails nothing is written, and each ``flush``
         tells why. entries: with whether all jobs of each have ended."""
@@ -462,14 +482,8 @@ class Entry:
         when = time.time()
         with journal._transaction():
             journal._write_events(self.number, [*self._unwritten, *events])
-            journal._connection.executemany(
-                "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
-                "WHERE submission = ? AND job = ?",
-                [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
-                 for r in self._changed.values()])
+            self.write_rows(journal._connection)
             ended = ended and not self._has_promises()
-            if self._details:
-                write_details(journal._connection, self.number, [(job, of()) for job, of in self._details.items()])
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
@@ -478,6 +492,16 @@ class Entry:
         self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when
+
+    def write_rows(self, connection: sqlite3.Connection) -> None:
+        """Write how jobs stand as it was noted, into the tables that the list reads."""
+        connection.executemany(
+            "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
+            "WHERE submission = ? AND job = ?",
+            [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
+             for r in self._changed.values()])
+        if self._details:
+            write_details(connection, self.number, [(job, of()) for job, of in self._details.items()])
 
     def _restore(self, events: list[Event], rows: dict[int, Row], details: dict[int, Callable[[], Details]],
                  ended: float | None) -> None:

@@ -445,8 +445,8 @@ class Storm:
         """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
         rows: dict[str, Running] = {}
         jobs: list[Running] = []
-        for entry in client.journal.entries(_numbers(client)):
-            standing = client.standing(entry).jobs
+        for submission in client.standings(client.journal.entries(_numbers(client))):
+            standing = submission.jobs
             if not ended or all(running.row.outcome is not None for running in standing):
                 jobs += standing
         for running in jobs:

@@ -130,6 +130,15 @@ def test_what_goes_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
         desk.client().cancel(["b"], 30)
 
 
+def test_one_that_goes_while_it_is_read_is_no_damage(shelf: Journal) -> None:
+    entries = shelf.entries([add(shelf, "goes", 10.0), add(shelf, "stays")])
+    prune(shelf)
+    client = Client(shelf)
+    assert [submission.entry for submission in client.standings(entries)] == entries[1:]
+    with pytest.raises(UsageError, match=r"^there is no submission @1 in "):
+        client.standing(entries[0])
+
+
 def test_two_at_once(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one finds gone what it has chosen, and counts none of that."""
     for n in range(3):
