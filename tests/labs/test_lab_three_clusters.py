@@ -4,8 +4,9 @@ stand still or are killed, and queues are full: no document says what did not ha
 ours where somebody asked for it.
 
 What really happened is written by the jobs themselves: on which cluster they ran, under which id, when they began and
-how they ended. ``SSSJOB_LAB_ACTIONS`` is the number of actions (40), ``SSSJOB_LAB_SEED`` what they are drawn from. What
-was done stands in the file ``done`` of the folder of the test.
+how they ended; documents are held against that and against accounting. ``SSSJOB_LAB_ACTIONS`` is the number of actions
+(40; 500 with ``SSSJOB_SOAK=1``), ``SSSJOB_LAB_SEED`` what they are drawn from. What was done stands in the file
+``done`` of the folder of the test.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from tests.psij.test_batch_labs import LABS, enter_lab
 from tests.run.support import group, shell
 
 pytestmark = pytest.mark.lab
-ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or 40)
+SOAK = os.environ.get("SSSJOB_SOAK") == "1"
+ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or (500 if SOAK else 40))
 SEED = int(os.environ.get("SSSJOB_LAB_SEED") or 1)
 ENDLESS_S = 600
 AT_ONCE = 3             # clients beside each other
