@@ -434,7 +434,7 @@ class Desk:
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""
         client = self.client
-        entries = [self.journal.entry(number) for number in self.journal.unclosed()]
+        entries = self.journal.entries(self.journal.unclosed())
         if entries:
             client.look(entries, seconds)
 
