@@ -104,9 +104,7 @@ class Client:
         is_new: nobody can have made a request of this name before. like: as of ``submit``."""
         document = expand(document, self.findings)
         token = token_hex(8)
-        stated = self._stated(executor)
-        if like is not None:
-            stated = following(like, stated)
+        stated = self._stated(executor) if like is None else following(like, self._stated(executor))
         backend = self._planning(executor, stated)
         say(document, backend, cwd or Path.cwd())
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
@@ -132,8 +130,7 @@ class Client:
         return prepared
 
     def _planning(self, executor: str, stated: Mapping[str, Any]) -> psij.JobExecutor:
-        """The executor by which submissions are planned, one for all of them unless its configuration is the caller's.
-        """
+        """The executor by which submissions are planned, one for all of them unless the caller has configured it."""
         if self.config is not None:
             return executor_of(executor, self._config(executor))
         key = f"{executor} {sorted(stated.items())}"       # a route goes from one site to the next
@@ -158,10 +155,8 @@ class Client:
     def begin(self, several: Sequence[Prepared]) -> dict[str, Submission]:
         """The last third: submit what can be submitted of what is in the journal, all of it by one engine. Gives, by
         their tokens, the submissions that were followed here; others have a process of their own."""
-        begun: dict[str, Submission] = {}
-        fresh: dict[str, Submission] = {}
-        entries = []
-        unkept = []
+        begun, fresh = dict[str, Submission](), dict[str, Submission]()
+        entries, unkept = list[Entry](), list[Entry]()
         for prepared in several:
             entry = prepared.entry
             assert entry is not None
@@ -188,7 +183,7 @@ class Client:
         assert entry is not None and plan is not None
         submission = Submission(prepared.document, cache(lambda: self.backend(entry)), entry, time=entry.time)
         submission.take_plan(plan)
-        submission.promise(prepared.on_end)
+        promise_all(submission.jobs, prepared.on_end)
         submission.begin()
         submission.cap = self.max_queued
         submission.owned = entry.take()
@@ -318,7 +313,7 @@ class Client:
     def finish(self, names: Sequence[str], seconds: float | None = None,
                on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
         """The same of the submissions that these names mean now."""
-        submissions, jobs = self._named(names)
+        submissions, jobs = self.standing_of([row for name in names for row in self.journal.find(name)])
         for job in jobs if on_end else ():
             self._promise(job, on_end)
         for submission in submissions:
@@ -344,11 +339,16 @@ class Client:
         submitted before.
         """
         self.take_steps()
+        self._want("cancel", names, "user", {})
+        return self.wait(names, LOOK_S if seconds is None else seconds)
+
+    def _want(self, kind: str, names: Sequence[str], source: str, data: dict[str, Any]) -> list[Row]:
+        """Write into the journal what is wanted of jobs, as far as they have not ended; all of these names."""
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, "cancel", "user", {}) for row in rows
+            self.journal.entry(number).flush(*(Event(row.job, kind, source, data) for row in rows
                                                if row.submission == number and row.outcome is None))
-        return self.wait(names, LOOK_S if seconds is None else seconds)
+        return rows
 
     def ask(self, wish: str, names: Sequence[str], seconds: float | None = None, *, source: str = "user"
             ) -> list[Running]:
@@ -359,14 +359,10 @@ class Client:
         ended nothing was asked. seconds: the longest to wait for the answers (20).
         """
         kind, _, signal = wish.partition(" ")
-        data = {"name": signal} if signal else {}
         if source == "user":
             self.take_steps()           # as of cancel
-        rows = [row for name in names for row in self.journal.find(name)]
-        for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, kind, source, data) for row in rows
-                                               if row.submission == number and row.outcome is None))
-        submissions, jobs = self._named(names)
+        rows = self._want(kind, names, source, {"name": signal} if signal else {})
+        submissions, jobs = self.standing_of(rows)
         had_ended = {row.key for row in rows if row.outcome is not None}
         for job in jobs:
             if job.row.key in had_ended:
@@ -427,8 +423,8 @@ class Client:
         return connected(self, submissions)
 
     # -- what they share
-    def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
-        rows = [row for name in names for row in self.journal.find(name)]
+    def standing_of(self, rows: Sequence[Row]) -> tuple[list[Submission], list[Running]]:
+        """Submissions of rows as the journal knows them, and the jobs of the rows, each once; nobody is asked."""
         entries = self.journal.entries(dict.fromkeys(row.submission for row in rows))
         loaded = {number: standing for standing in self.standings(entries)
                   if standing.entry is not None and (number := standing.entry.number)}

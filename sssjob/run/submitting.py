@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from sssjob.run.engine import Engine
     from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of",
-           "with_attributes"]
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "with_attributes"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
@@ -56,18 +55,14 @@ def begin_of(job: Running) -> Mapping[str, object] | None:
 
 
 def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] | None:
-    """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot.
-
-    Nothing of a time that has come.
-    """
-    say = getattr(backend, "begin_attributes", None)
+    """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot,
+    none for a time that has come."""
     if not plan.eligible or plan.eligible <= time.time():
         return {}
-    attributes_of_wait: Mapping[str, object] | None = None
-    if say is not None and plan.eligible <= _LATEST:
-        attributes_of_wait = say(plan.eligible)
+    say = getattr(backend, "begin_attributes", None)
+    wait: Mapping[str, object] | None = None if say is None or plan.eligible > _LATEST else say(plan.eligible)
     taken = {name for part in plan.parts for name in custom_of(part.spec)}
-    return None if attributes_of_wait is None or taken & attributes_of_wait.keys() else attributes_of_wait
+    return None if wait is None or taken & wait.keys() else wait
 
 
 class Submitting:
