@@ -490,7 +490,7 @@ class Desk:
         from sssjob.sssrmap import Object, Request, Where
 
         user.require("ledger")
-        parts = (Object("Account"), *([] if account is None else [Where("Name", account)]))
+        parts = (Object("Account"),) if account is None else (Object("Account"), Where("Name", account))
         return {"accounts": self._selected(user, Request("Query", user.name, parts))["objects"]}
 
 
