@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from sssjob.document.arrays import array_of
@@ -11,9 +12,12 @@ from sssjob.document.element import Property, new_property
 from sssjob.document.graph import Dependencies
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup
 from sssjob.errors import UsageError
+from sssjob.findings import Policy
 from sssjob.run.changing import rewrite
 from sssjob.run.gates import holds
+from sssjob.run.on_end import Hook
 from sssjob.run.plan import outline
+from sssjob.run.rows import AGAIN
 from sssjob.run.standing import Running, Submission
 from sssjob.xml.reader import read_document
 
@@ -23,7 +27,28 @@ if TYPE_CHECKING:
 __all__ = ["again"]
 
 
-def again(client: Client, submission: Submission, jobs: Sequence[Running]) -> list[Document]:
+def again(client: Client, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
+          ) -> list[Submission]:
+    """Submit jobs of a submission once more that have ended, at the same place; the new submissions.
+
+    jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end of
+    each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of the same
+    document. What a rejecting finding keeps back is not among them. Raises UsageError, AccessError.
+    """
+    entry = client.journal.entry(number)
+    client.whereabouts.require(client, entry)
+    earlier = client.standing(entry)
+    chosen = [earlier.jobs[n] for n in jobs]
+    promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
+    hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
+    submissions = (client.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
+                                 cwd=entry.directory, on_end=hooks, like=entry,
+                                 request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
+                   for document in _documents(client, earlier, chosen))
+    return [submission for submission in submissions if submission is not None]
+
+
+def _documents(client: Client, submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     """Documents in which some jobs of a submission, which have ended, are described as they were submitted.
 
     Each body of an envelope that has such jobs becomes a document; of an array those elements stay that are among them.

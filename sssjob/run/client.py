@@ -31,7 +31,8 @@ from sssjob.run.caps import Caps, caps_of
 from sssjob.run.configuring import config_of, following, load_settings, pinned
 from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared, cap_event, known_keys, write_down
-from sssjob.run.journal import Entry, Event, Journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal
 from sssjob.run.keeper import keep
 from sssjob.run.loading import load
 from sssjob.run.on_end import Hook, promise_all
@@ -39,7 +40,7 @@ from sssjob.run.outcomes import Outcome
 from sssjob.run.placing import cluster_of, unplaced
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.rows import AGAIN, GONE, Row
+from sssjob.run.rows import GONE, Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission
 from sssjob.run.storage import is_full, make_folder
@@ -376,29 +377,10 @@ class Client:
 
     def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
               ) -> list[Submission]:
-        """Submit jobs of a submission once more that have ended, at the same place; the new submissions.
-
-        jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end
-        of each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of
-        the same document. What a rejecting finding keeps back is not among them. Raises UsageError,
-        AccessError.
-        """
+        """Submit jobs of a submission once more that have ended: ``sssjob.run.again``."""
         from sssjob.run.again import again
 
-        entry = self.journal.entry(number)
-        self.whereabouts.require(self, entry)
-        earlier = self.standing(entry)
-        chosen = [earlier.jobs[n] for n in jobs]
-        promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
-        hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
-        submissions = []
-        for document in again(self, earlier, chosen):
-            submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
-                                     cwd=entry.directory, on_end=hooks, like=entry,
-                                     request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
-            if submission is not None:
-                submissions.append(submission)
-        return submissions
+        return again(self, number, jobs, on_end, part_of)
 
     def refresh(self, names: Sequence[str], since: float | None = None, seconds: float | None = None) -> Refreshed:
         """Ask accounting for what it had not told of jobs when they ended; of all jobs where there are no names.

@@ -23,7 +23,8 @@ from sssjob.run.attempts import Attempt, together
 from sssjob.run.changing import take_change
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
-from sssjob.run.journal import HOLDS, Entry, Event, status_record
+from sssjob.run.history import HOLDS, Event, status_record
+from sssjob.run.journal import Entry
 from sssjob.run.listing import details_of
 from sssjob.run.on_end import Hook
 from sssjob.run.outcomes import JobOutcome, Word
@@ -34,13 +35,10 @@ from sssjob.run.seen import Seen, news_of, waits_unheld
 from sssjob.run.staging import Leaving
 from sssjob.users import user_name
 
-__all__ = ["AWAY", "FULL", "Running", "Submission"]
+__all__ = ["Running", "Submission"]
 
 _STREAM: Final = "status"       # the source of what a status says without naming one
-#: How the reason begins for which a job is held back, where a resource manager has no room.
-FULL: Final = "the queue is full"
 _HOLD_SHOWS_S: Final = 10.0     # until a hold shows in the manager's list, which may be a question of before
-AWAY: Final = "does not answer"         # behind the name of an executor
 
 
 @dataclass(slots=True, eq=False)
@@ -216,13 +214,12 @@ class Running:
         if noted and self.together:
             tags |= {intent["tag"] for intent in self.intents if intent}
         metadata = self.seen[part].known
-        by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
         source = str(metadata.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
         return Identity(frozenset(tags) or None, noted.get("user", self.of.origin.user) if noted else None,
                         self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
-                        submit_time=metadata.get("submit_time") if by_manager else None,
+                        submit_time=metadata.get("submit_time") if "native_state" in metadata else None,    # else ours
                         began=metadata.get("start_time") if recorded else None,
                         after=self.earlier().get(self.seen[part].native_id or ""))
 

@@ -21,7 +21,8 @@ import pytest
 import psij
 from sssjob.errors import AccessError, UsageError
 from sssjob.run import journal, storage
-from sssjob.run.journal import Entry, Event, Journal, open_journal, since, stamp
+from sssjob.run.history import Event, since, stamp
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.listing import Filter, listed
 from sssjob.run.loading import load
 from sssjob.run.rows import Row
@@ -290,7 +291,8 @@ def test_names(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from sssjob.run.journal import Event, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import open_journal
 with open_journal(Path(sys.argv[1])) as journal:
     made = journal.entry(1)
     for n in range(int(sys.argv[3])):

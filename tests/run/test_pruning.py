@@ -11,7 +11,8 @@ import pytest
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
 from sssjob.run.client import Client
-from sssjob.run.journal import Entry, Event, Journal, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.pruning import Pruned, prune
 from sssjob.run.routing import begin
 from sssjob.run.rows import Row

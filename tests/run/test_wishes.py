@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sssjob.errors import UsageError
-from sssjob.run.journal import Event
+from sssjob.run.history import Event
 from sssjob.run.standing import Running
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, eventually, group, shell
