@@ -13,7 +13,7 @@ from typing import Any, Final
 from sssjob.document.element import Container, Property, Value
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
+__all__ = ["AGAIN", "GONE", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
@@ -22,6 +22,8 @@ ROUTED: Final = "route:"
 AGAIN: Final = "again:"
 #: How a submission is named, and a job by its place in it: ``@3``, ``@3.12``. SQLite counts no further than 18 digits.
 KEY: Final = re.compile(r"@(\d{1,18})(?:\.(\d{1,18}))?", re.ASCII)
+#: When a submission ended that was taken out of the journal since.
+GONE: Final = 0.0
 #: The reason for the end of a job that its executor did not take.
 NEVER_RAN: Final = "never-ran"
 
@@ -108,11 +110,9 @@ class JournalRows(ABC):
                    and executor in (None, name) and (where is None or cluster in (None, where)))
 
     def end_of(self, number: int) -> float | None:
-        """When nothing was left to be done for a submission; None before that. Raises UsageError."""
+        """When nothing was left to be done for a submission; None before that. GONE: it was taken out since."""
         rows = self._ask("SELECT ended FROM submissions WHERE number = ?", number)
-        if not rows:
-            raise self._unknown(number)
-        end: float | None = rows[0][0]
+        end: float | None = rows[0][0] if rows else GONE
         return end
 
     def _unknown(self, number: int) -> UsageError:
