@@ -88,7 +88,7 @@ def _last_run_of(client: Client, number: int) -> Callable[[Running], Running]:
 
     def last_run(job: Running) -> Running:
         row = rows().get(job.row.label, job.row)
-        return job if row.key == job.row.key else standing(row.submission).jobs[row.job]
+        return job if row.submission == job.row.submission else standing(row.submission).jobs[row.job]
 
     return last_run
 

@@ -39,7 +39,8 @@ def _of_last_runs(journal: Journal, jobs: Sequence[Running]) -> Document | None:
     origins = {journal.origin_of(job.of.entry.number) for job in jobs if job.of.entry is not None}
     ((origin, part),) = origins if len(origins) == 1 else {("", "-")}
     runs = {job.plan.label: job.plan.job for job in jobs}
-    if part or runs.keys() != {row.label for row in journal.rows_of(int(origin[1:]))}:
+    if part or sorted(job.plan.label for job in jobs) != sorted(row.label for row in journal.rows_of(int(origin[1:]))) \
+            or len(runs) < len(jobs):       # jobs of one Name without Ids: which is which nobody can say
         return None
     document = read_document(journal.entry(int(origin[1:])).document)
     last: dict[int, Job] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,8 +180,10 @@ class JournalRows(ABC):
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
             chosen = going.pop() if going else documents[max(several)][0]
             newest = {(documents[r.submission], r.label): r.submission for r in matches}
+            several_called = {label for (_, label), count in Counter((r.submission, r.label) for r in matches).items()
+                              if count > 1}     # without Ids: nobody can say which of them ran again
             matches = [r for r in matches if documents[r.submission][0] == chosen
-                       and newest[documents[r.submission], r.label] == r.submission]
+                       and (r.label in several_called or newest[documents[r.submission], r.label] == r.submission)]
         return matches
 
     def origin_of(self, number: int) -> tuple[str, str]:

@@ -244,6 +244,15 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
     assert [row.key for row in desk.client().journal.find("b")] == ["@3.1"]
 
 
+def test_jobs_of_one_name_stay_in_their_group(desk: Desk) -> None:
+    """Without Ids nobody can say which of the two ran again: the other one was gone from `wait` and `status`."""
+    desk.submit(group(*(shell("true").replace("<Id>a</Id>", "<Name>a</Name>") for _ in range(2))))
+    desk.wait("g")
+    desk.client().again(1, [1])
+    desk.wait("@2")
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@1.2", "@2.1"]
+
+
 def test_some_elements_of_an_array(desk: Desk) -> None:
     array = "<Extension type='Scheduler' name='Array'>1-5%2</Extension>"
     desk.submit(group(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID -lt 3 ]", array),
