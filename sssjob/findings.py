@@ -177,7 +177,7 @@ class Locator(Protocol):
         """Line, column and source line of an item, which stands in a container (or a copy of it) and has a path."""
 
     def comments(self) -> tuple[int, int]:
-        """How many comments there are, and the line on which the first begins (0 where there is none)."""
+        """How many comments there are that are no part of the document, and the line of the first (0: none)."""
 
 
 class Findings:

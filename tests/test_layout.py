@@ -112,5 +112,12 @@ def test_texts_name_no_place_of_this_machine() -> None:
                 assert place + "main" not in path.read_text(encoding="utf-8", errors="replace"), path
 
 
+def test_no_module_is_too_long() -> None:
+    """By lines of text, as ``wc -l`` counts: a module of more than 500 is taken apart, or says something twice."""
+    modules = chain(*((ROOT / top).rglob("*.py") for top in ("sssjob", "psij", "translators", "templates")))
+    lengths = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in modules}
+    assert {name: lines for name, lines in lengths.items() if lines > 500} == {}
+
+
 def test_licence() -> None:
     assert "Apache License" in (ROOT / "LICENSE").read_text()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch._options import custom_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from sssjob.run.engine import Engine
     from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of",
-           "with_attributes"]
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of", "with_attributes"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
@@ -55,18 +55,14 @@ def begin_of(job: Running) -> Mapping[str, object] | None:
 
 
 def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] | None:
-    """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot.
-
-    Nothing of a time that has come.
-    """
-    say = getattr(backend, "begin_attributes", None)
+    """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot,
+    none for a time that has come."""
     if not plan.eligible or plan.eligible <= time.time():
         return {}
-    attributes_of_wait: Mapping[str, object] | None = None
-    if say is not None and plan.eligible <= _LATEST:
-        attributes_of_wait = say(plan.eligible)
+    say = getattr(backend, "begin_attributes", None)
+    wait: Mapping[str, object] | None = None if say is None or plan.eligible > _LATEST else say(plan.eligible)
     taken = {name for part in plan.parts for name in custom_of(part.spec)}
-    return None if attributes_of_wait is None or taken & attributes_of_wait.keys() else attributes_of_wait
+    return None if wait is None or taken & wait.keys() else wait
 
 
 class Submitting:
@@ -146,8 +142,14 @@ class Submitting:
         psij_job = job.parts[0]
         assert psij_job is not None
         _prepare_scripts([[job]])
-        self.engine.listen(job, 0, psij_job)
+        self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
+
+    def _begins(self, job: Running, part: int, psij_job: psij.Job) -> None:
+        """A submit command of a part is about to run."""
+        self.engine.listen(job, part, psij_job)
+        if job.of.entry is not None:
+            job.of.entry.begins()
 
     def _take_end(self, crew: Crew[Running]) -> None:
         """Take in what became of a submission; one that succeeded is noted a little later, with others, and before
@@ -236,6 +238,8 @@ class Submitting:
         further = {**(after or {}), **(begin_of(job) or {}), **(_no_hold(job) if unheld else {})}
         psij_job = psij.Job(with_attributes(spec, further) if further else spec)
         job.parts[part], job.tags[part], job.references[part] = psij_job, psij_job.id, None
+        if job.attempts and isinstance(backend := job.of.executor(), BatchSchedulerExecutor):
+            backend.comes_after(psij_job, job.earlier())
 
     def _note_intent(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
         job.begun = True
@@ -244,14 +248,15 @@ class Submitting:
             array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
             job.intents[part] = intent(psij_job.id, len(job.plan.parts), after, job.staging.get(part), array,
                                        native_name(job.of.executor(), psij_job), user_there(job.of.executor()),
-                                       hold=job.hold, together=job.together)
+                                       hold=job.hold, together=job.together,
+                                       stages_in=bool(psij_job.spec and psij_job.spec.stage_in))
             job.of.note(job, "intent", job.intents[part], part)
 
     def submit(self, job: Running, part: int) -> None:
         """Submit one part that was prepared, and wait for the answer."""
         psij_job, backend = job.parts[part], job.of.executor()
         assert psij_job is not None
-        self.engine.listen(job, part, psij_job)
+        self._begins(job, part, psij_job)
         try:
             backend.submit(psij_job)
         except psij.SubmitException as error:
@@ -266,7 +271,7 @@ class Submitting:
         """Submit all parts as one native job."""
         backend, psij_jobs = job.of.executor(), [psij_job for psij_job in job.parts if psij_job is not None]
         for part, psij_job in enumerate(psij_jobs):
-            self.engine.listen(job, part, psij_job)
+            self._begins(job, part, psij_job)
         assert isinstance(backend, SubmitsTogether)
         try:
             backend.submit_together(psij_jobs)
@@ -285,6 +290,8 @@ class Submitting:
                                                      if psij_job is not None]
         for job, psij_job in zip(jobs, psij_jobs, strict=True):
             self.engine.listen(job, 0, psij_job)
+        if jobs[0].of.entry is not None:
+            jobs[0].of.entry.begins()
         assert isinstance(backend, SubmitsArrays)
         try:
             backend.submit_array(psij_jobs, whole_of(jobs))

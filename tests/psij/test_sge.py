@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
+from psij.executors.batch._answers import job_state
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._sge_records import parse_qacct
-from psij.executors.batch.lrm import job_state
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from sssjob.lrm.sge import records_of, state_of
 from sssjob.templates.quoting import sge

@@ -75,7 +75,7 @@ class World:
         self.stagings: list[Staged] = []
         self.wrong: list[str] = []
         self.ahead = [0.0 for _ in self.clusters]       # by how much the clock of each cluster's login hosts is
-        self.pruned: list[tuple[Running, list[Event]]] = []     # jobs that the journal had, with their histories
+        self.known: dict[int, list[tuple[Running, list[Event]]]] = {}   # jobs with their histories, before a prune
         needs_disk = any(step["do"] == "power" for step in plan["steps"])
         self.disk = Disk(folder / "journal.db", self.kernel.chance) if needs_disk else None
         self.memory = Memory(self.kernel.rest)

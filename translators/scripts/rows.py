@@ -353,7 +353,7 @@ class DirectivePlaces:
         return _place_of(alike[0]) if alike and all(option is alike[0] for option in alike) else None
 
     def comments(self) -> tuple[int, int]:
-        """The lines on which comments of XML begin: a script has none."""
+        """Of XML there are none in a script."""
         return 0, 0
 
 
