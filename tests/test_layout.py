@@ -68,18 +68,18 @@ def test_every_import_is_declared() -> None:
     modules = chain(*((ROOT / room).rglob("*.py") for room in ("sssjob", "psij", "translators")))
     names = set().union(*map(imported, modules)) - sys.stdlib_module_names - {"sssjob", "psij"}
     distributions = packages_distributions()
-    found = {name: {d.lower().replace("_", "-") for d in distributions.get(name, [name])} for name in names}
-    assert {name: of for name, of in found.items() if not of & declared} == {}
-    assert declared - set().union(*found.values()) == set()
+    by_import = {name: {d.lower().replace("_", "-") for d in distributions.get(name, [name])} for name in names}
+    assert {name: of for name, of in by_import.items() if not of & declared} == {}
+    assert declared - set().union(*by_import.values()) == set()
 
 
 def test_every_package_is_installed() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     places = settings["package-dir"]
-    found = {p.parent.relative_to(ROOT) for top in ("sssjob", "psij", "translators", "schemas", "templates")
-             for p in (ROOT / top).rglob("__init__.py")}
+    folders = {p.parent.relative_to(ROOT) for top in ("sssjob", "psij", "translators", "schemas", "templates")
+               for p in (ROOT / top).rglob("__init__.py")}
     stated = {Path(places.get(n) or _place(n, places)) for n in settings["packages"]}
-    assert {p for p in found if p not in stated} == set()
+    assert {p for p in folders if p not in stated} == set()
     assert [p for p in stated if not (ROOT / p).is_dir()] == []
 
 

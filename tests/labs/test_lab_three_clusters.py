@@ -555,13 +555,13 @@ def sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Site]]:
         both = [starting.submit(stack.enter_context, a_slurm("lab")) for _ in range(2)]
         enter_lab("sge", monkeypatch)
         folder = Path(os.environ[LABS["sge"]])
-        found = [Site("sge", "sge", folder, dict(os.environ))]
+        sites = [Site("sge", "sge", folder, dict(os.environ))]
         for number, one in enumerate(both):
             with pytest.MonkeyPatch.context() as own:
                 own.setenv(LABS["slurm"], str(one.result()))
                 enter_lab("slurm", own)
-                found.append(Site(f"slurm{number}", "slurm", one.result(), dict(os.environ)))
-        yield found
+                sites.append(Site(f"slurm{number}", "slurm", one.result(), dict(os.environ)))
+        yield sites
 
 
 @pytest.mark.timeout(120 + 10 * ACTIONS)

@@ -18,8 +18,8 @@ from sssjob.run.rows import Row
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as made:
-        yield made
+    with open_journal(tmp_path / "journal.db") as shelf:
+        yield shelf
 
 
 def add(journal: Journal, name: str, ended: float | None = None, waits_for: str = "") -> int:
