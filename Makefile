@@ -1,6 +1,6 @@
 # make demo, make test: each sets up what it needs in .venv, without root, and runs. PYTHON=... chooses the interpreter.
 
-.PHONY: demo test lint types generated bench clean labs-up labs-down test-labs
+.PHONY: demo test test-sweeps lint types generated bench clean labs-up labs-down test-labs
 .SHELLFLAGS := -euc
 SHELL := /bin/bash
 
@@ -27,6 +27,10 @@ test: $(VENV)/.development
 	  place=$$($(PY) tests/place.py); export PYTEST_DEBUG_TEMPROOT="$$place"; trap 'rm -rf "$$place"' EXIT; \
 	fi; \
 	$(PY) -m pytest -o cache_dir=$(PYTEST_CACHE) $(PYTEST_ARGS)
+
+# What make test leaves out: one thing tried at many moments, seeds or places.
+test-sweeps:
+	@$(MAKE) --no-print-directory test PYTEST_ARGS='$(PYTEST_ARGS) -m sweep'
 
 lint: $(VENV)/.development
 	$(PY) -m ruff check .

@@ -32,7 +32,9 @@ def fill(path: Path, jobs: int) -> None:
             word = None if number == last else "done"
             rows = [Row(0, n, f"s{number}j{n}", None, f"s{number}j{n}", state="Completed" if word else "Running",
                         outcome=word) for n in range(_GROUP)]
-            entry = journal.add(f"{number:016x}", "slurm", "<JobGroup/>", path.parent, "Reject", f"g{number}", rows)
+            jobs_text = "".join(f"<Job><Id>{row.id}</Id></Job>" for row in rows)
+            entry = journal.add(f"{number:016x}", "slurm", f"<JobGroup>{jobs_text}</JobGroup>", path.parent, "Reject",
+                                f"g{number}", rows)
             if word is not None:
                 entry.flush(ended=True)
 

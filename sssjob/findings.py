@@ -176,8 +176,8 @@ class Locator(Protocol):
     def of(self, item: Item | None, within: Container | None = None, path: str = "") -> Place | None:
         """Line, column and source line of an item, which stands in a container (or a copy of it) and has a path."""
 
-    def comments(self) -> list[int]:
-        """The lines on which comments begin that are no part of the document."""
+    def comments(self) -> tuple[int, int]:
+        """How many comments there are that are no part of the document, and the line of the first (0: none)."""
 
 
 class Findings:

@@ -69,8 +69,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def _sweeps_are_asked_for(config: pytest.Config) -> bool:
+    """Whether a path or ``-m`` chooses the tests, or the surroundings ask for all that takes long."""
+    return bool(config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.markexpr
+                or os.environ.get("SSSJOB_SOAK") == "1")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give tests of another kind a time limit of their own, unless they state one; begin with the longest tests."""
+    """Leave sweeps out of a run of the whole suite. Give tests of another kind a time limit of their own, unless they
+    state one; begin with the longest tests."""
+    if not _sweeps_are_asked_for(config):
+        sweeps = [item for item in items if item.get_closest_marker("sweep")]
+        config.hook.pytest_deselected(items=sweeps)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
     for item in items:
         longer = [limit for name, limit in TIME_LIMITS.items() if item.get_closest_marker(name)]
         if longer and not item.get_closest_marker("timeout"):
@@ -114,6 +125,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Say how many tests were skipped for which reason; ``-rs`` lists each place instead."""
     if not _labs_are_asked_for(config):
         terminalreporter.write_line("not collected: tests/labs/test_lab_*.py, for real clusters (make test-labs)")
+    if not _sweeps_are_asked_for(config):
+        terminalreporter.write_line("deselected: sweeps over many moments, seeds and places (make test-sweeps)")
     if set(config.option.reportchars) & set("sSaA"):
         return
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))

@@ -51,6 +51,7 @@ def test_every_extra_is_used() -> None:
     assert EXTRAS.keys() == USES.keys() == GIVES.keys()
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_each_extra_alone() -> None:
     results = uses(*EXTRAS)
@@ -58,5 +59,6 @@ def test_each_extra_alone() -> None:
         extra: with_it for extra, (with_it, _) in GIVES.items()}
 
 
+@pytest.mark.sweep
 def test_what_is_said_without_them() -> None:
     assert uses("none") == {extra: sentence for extra, (_, sentence) in GIVES.items()}

@@ -49,14 +49,14 @@ def test_a_hang_is_a_failure_and_skips_are_counted_by_reason(answer: str) -> Non
 
 
 @pytest.mark.parametrize(("words", "lab", "collected"), [
-    ([], {}, 1), ([], {"SSSJOB_NO_LAB_SGE": "no Debian"}, 2), (["tests"], {}, 2)])
-def test_files_for_real_clusters_are_left_out_unless_asked_for(
+    ([], {}, 1), ([], {"SSSJOB_NO_LAB_SGE": "no Debian"}, 2), (["tests"], {}, 4), (["-m", "sweep"], {}, 2)])
+def test_files_for_real_clusters_and_sweeps_are_left_out_unless_asked_for(
         words: list[str], lab: dict[str, str], collected: int, tmp_path: Path) -> None:
     root, tests = Path(__file__).parents[1], tmp_path / "tests"
     tests.mkdir()
     (tests / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
     for name in ("test_some.py", "test_lab_some.py"):
-        (tests / name).write_text("def test_one(): pass\n")
+        (tests / name).write_text("import pytest\ndef test_one(): pass\n@pytest.mark.sweep\ndef test_all(): pass\n")
     (tmp_path / "pyproject.toml").write_text((root / "pyproject.toml").read_text())
     surroundings = {name: value for name, value in os.environ.items() if "_LAB_" not in name}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words], cwd=tmp_path,
@@ -64,3 +64,4 @@ def test_files_for_real_clusters_are_left_out_unless_asked_for(
     assert f"{collected} passed" in done.stdout, done.stdout
     left_out = "not collected: tests/labs/test_lab_*.py, for real clusters (make test-labs)" in done.stdout
     assert left_out == (not words and not lab)
+    assert ("deselected: sweeps over many moments, seeds and places (make test-sweeps)" in done.stdout) == (not words)

@@ -97,6 +97,7 @@ def run(folder: Path, *options: str) -> tuple[int, str, list[str]]:
     return done.returncode, done.stdout + done.stderr, notes.read_text().splitlines()
 
 
+@pytest.mark.sweep
 def test_what_they_tell(tmp_path: Path) -> None:
     """One that dies fails its test, and the others go on; what a test prints is not mixed with that of others."""
     status, out, notes = run(tmp_path, "--processes", "3", "-q", "-rsw")
@@ -111,6 +112,7 @@ def test_what_they_tell(tmp_path: Path) -> None:
     assert "SKIPPED [1]" in out and "no reason" in out
 
 
+@pytest.mark.sweep
 def test_it_stops_at_a_failure(tmp_path: Path) -> None:
     status, out, _ = run(tmp_path, "--processes", "2", "-x", "-q", "-k", "wrong or each")
     assert status == 1 and "stopping after 1 failures" in out and "1 failed" in out

@@ -17,7 +17,7 @@ from sssjob.version import __version__
 #: The variable that a shell asks for completions with.
 COMPLETE: Final = "_SSSJOB_COMPLETE"
 
-#: Command -> the line that ``sssjob --help`` shows; its module has the same name, but for those in _MODULES.
+#: Command -> the line that ``sssjob --help`` shows; its module has the same name, unless _MODULES or _TOGETHER has it.
 COMMANDS: Final = {
     "account": "Add up what jobs used, by any property and over time.",
     "ask": "Ask documents, the journal or the ledger a query of SSSRMAP.",
@@ -69,6 +69,11 @@ COMMANDS: Final = {
     "wait": "Wait for the end of jobs.",
 }
 _MODULES: Final = {"flux-exec": "flux_exec", "list": "list_"}
+#: Commands of one kind, which are in a module together -> that module.
+_TOGETHER: Final = {
+    **dict.fromkeys(("cancel", "change", "hold", "release", "resume", "signal", "suspend"), "wishes"),
+    **dict.fromkeys(("diff", "patch"), "differing"), **dict.fromkeys(("merge", "split"), "grouping"),
+    **dict.fromkeys(("canonical", "sign", "verify"), "signing")}
 
 
 class Commands(click.Group):
@@ -82,7 +87,9 @@ class Commands(click.Group):
         """One command, imported now; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"sssjob.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        name = _TOGETHER.get(cmd_name) or _MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"sssjob.cli.{name}")
+        command = module.commands[cmd_name] if cmd_name in _TOGETHER else module.command
         assert isinstance(command, click.Command)
         return command
 

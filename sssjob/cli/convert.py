@@ -282,16 +282,21 @@ class _One:
               of_script: tuple[Findings, Findings] | None) -> int:
         """All jobs are translated before the first file is written: under Reject there is none. of_script: what
         reading a script has found, which is shown with all that its jobs add, each cause once, but for what writing
-        them withdraws; None: findings are shown job by job."""
+        them withdraws; None: findings are shown job by job, those of what all jobs inherit once."""
         session, how = self.session, self.how
         shown: list[Finding] = []
+        placed: set[tuple[int, int, str, str]] = set()
 
         def report(findings: Findings) -> None:
             """Report findings at once, or with all others of a script."""
-            if of_script is None:
-                session.report(findings)
-            else:
+            if of_script is not None:
                 shown.extend(findings)
+                return
+            for finding in findings:
+                key = finding.line, finding.column, finding.rule, finding.message
+                if not finding.line or key not in placed:
+                    session.report([finding])
+                placed.add(key)
 
         findings = Findings(document.path)
         findings.places = document.places

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, show
 from sssjob.cli._journal import ended_badly, hooks, lines, on_end_option, on_jobs
-from sssjob.cli._wishes import asked
+from sssjob.cli.wishes import asked
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -40,7 +39,7 @@ from sssjob.run.outcomes import Outcome
 from sssjob.run.placing import cluster_of, unplaced
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.rows import AGAIN, Row
+from sssjob.run.rows import AGAIN, GONE, Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission
 from sssjob.run.storage import is_full, make_folder
@@ -252,16 +251,29 @@ class Client:
         """A submission as the journal knows it; nobody is asked."""
         return load(entry, cache(lambda: self.backend(entry)))
 
+    def standings(self, entries: Iterable[Entry]) -> list[Submission]:
+        """The same of several, without those that another client takes out of the journal meanwhile."""
+        submissions = []
+        for entry in entries:
+            try:
+                submissions.append(self.standing(entry))
+            except UsageError:
+                if self.journal.end_of(entry.number) != GONE:
+                    raise
+        return submissions
+
     def look(self, entries: Iterable[Entry], seconds: float | None = None, *, steps: bool = True
              ) -> tuple[list[Submission], bool]:
         """How submissions stand, the resource managers asked once, and whether they have answered; what has waited for
         jobs that have ended is started. seconds: the longest to wait for an answer (20). steps: documents that go to
-        one of several sites go on."""
+        one of several sites go on. A submission that another client takes out of the journal meanwhile is left out,
+        unless its jobs were known to have ended."""
         if steps:
             self.take_steps()
-        submissions = [self.standing(entry) for entry in entries]
+        submissions = self.standings(entries)
         for submission in submissions:
             self.own(submission)
+        submissions = [submission for submission in submissions if not self.whereabouts.is_gone(self, submission)]
         answered = self._follow(connected(self, submissions), Engine.answered, LOOK_S if seconds is None else seconds,
                                 pace=_PACE_S)
         return submissions, answered and not self.whereabouts.silent
@@ -301,7 +313,7 @@ class Client:
     def finish(self, names: Sequence[str], seconds: float | None = None,
                on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
         """The same of the submissions that these names mean now."""
-        submissions, jobs = self.standing_of(row for name in names for row in self.journal.find(name))
+        submissions, jobs = self.standing_of([row for name in names for row in self.journal.find(name)])
         for job in jobs if on_end else ():
             self._promise(job, on_end)
         for submission in submissions:
@@ -380,7 +392,7 @@ class Client:
         promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
         hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
         submissions = []
-        for document in again(earlier, chosen):
+        for document in again(self, earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
                                      cwd=entry.directory, on_end=hooks, like=entry,
                                      request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
@@ -405,16 +417,18 @@ class Client:
 
     def kept(self, entries: Sequence[Entry]) -> list[Submission]:
         """Submissions of which we hold the leases, and after them those whose jobs their jobs depend on."""
-        submissions = [self.standing(entry) for entry in entries]
+        submissions = [self.standing(entry) for entry in entries]       # which nobody takes out meanwhile
         for submission in submissions:
             submission.owned = True
         return connected(self, submissions)
 
     # -- what they share
-    def standing_of(self, rows: Iterable[Row]) -> tuple[list[Submission], list[Running]]:
+    def standing_of(self, rows: Sequence[Row]) -> tuple[list[Submission], list[Running]]:
         """Submissions of rows as the journal knows them, and the jobs of the rows, each once; nobody is asked."""
-        places = dict.fromkeys((row.submission, row.job) for row in rows)
-        loaded = {number: self.standing(self.journal.entry(number)) for number in dict.fromkeys(n for n, _ in places)}
+        entries = self.journal.entries(dict.fromkeys(row.submission for row in rows))
+        loaded = {number: standing for standing in self.standings(entries)
+                  if standing.entry is not None and (number := standing.entry.number)}
+        places = dict.fromkeys((row.submission, row.job) for row in rows if row.submission in loaded)
         return list(loaded.values()), [loaded[number].jobs[job] for number, job in places]
 
     def backend(self, entry: Entry) -> psij.JobExecutor:
@@ -453,7 +467,8 @@ class Client:
         """Look after a submission, unless another client does; see that one does, on this machine."""
         entry = submission.entry
         assert entry is not None
-        if submission.kept or not (submission.ended or self._can_run(submission, entry)):
+        if submission.kept or self.whereabouts.is_gone(self, submission) \
+                or not (submission.ended or self._can_run(submission, entry)):
             return False
         if entry.executor in KEPT and not submission.ended:
             if not entry.held() and entry.ended is None:
@@ -471,12 +486,12 @@ class Client:
             submission.owned = False
             submission.catch_up()       # what the one before us wrote last
             submission.owned = True
+        else:
+            self.whereabouts.is_gone(self, submission)      # which is told
         return submission.owned
 
     def _can_run(self, submission: Submission, entry: Entry) -> bool:
-        """Whether this client could look after it: jobs of another machine are that one's."""
-        if entry.executor in KEPT and entry.host != socket.gethostname():
-            return False
+        """Whether this client could look after it."""
         try:
             submission.executor()
         except UsageError as error:

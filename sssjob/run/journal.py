@@ -19,7 +19,7 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 from psij import JobState, JobStatus
 from sssjob.errors import AccessError, UsageError
 from sssjob.run.listing import Details, write_details
-from sssjob.run.rows import ROUTED, JournalRows, Row
+from sssjob.run.rows import GONE, ROUTED, JournalRows, Row
 from sssjob.run.storage import (
     VERSION,
     connected,
@@ -51,7 +51,9 @@ WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 #: The history of a submission after an event, and what of it others want of who looks after its jobs.
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
 _WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
+_SHOWN: Final = ("jobs", "details")     # the tables that lists read
 _TRIES: Final = 100             # to find a folder that other clients remove
+_STAMP: Final = 512             # bytes in which a stamp stands in a lease
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
 
 
@@ -225,6 +227,14 @@ class Journal(JournalRows):
         return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
                      client.rpartition(":")[0], cluster, site, request, json.loads(stated) if stated else {})
 
+    def entries(self, numbers: Iterable[int]) -> list[Entry]:
+        """Submissions, without those that another client has taken out since their numbers were read."""
+        entries = []
+        for number in numbers:
+            with suppress(UsageError):
+                entries.append(self.entry(number))
+        return entries
+
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         now = time.time()
         self._connection.executemany(
@@ -308,6 +318,25 @@ class Journal(JournalRows):
             self._in_part = False
         self._connection.execute("RELEASE part")
 
+    @contextmanager
+    def as_known(self, entries: Iterable[Entry | None]) -> Iterator[None]:
+        """Questions within are answered with what these entries have noted and the disk has no room for: by tables of
+        this connection, in memory, which hide those of the file."""
+        unwritten = [entry for entry in entries if entry is not None and entry.has_noted]
+        with told(self.path):
+            if unwritten:
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+                for table in _SHOWN:
+                    self._connection.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM main.{table}")
+                    self._connection.execute(f"CREATE UNIQUE INDEX temp.{table}_key ON {table} (submission, job)")
+            for entry in unwritten:
+                entry.write_rows(self._connection)
+            try:
+                yield
+            finally:
+                for table in _SHOWN if unwritten else ():
+                    self._connection.execute(f"DROP TABLE temp.{table}")
+
     def flush_together(self, entries: Sequence[tuple[Entry, bool]]) -> None:
         """Write what entries have noted in one transaction; where that fails nothing is written, and each ``flush``
         tells why. entries: with whether all jobs of each have ended."""
@@ -343,6 +372,7 @@ class Entry:
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
+    last_begun: Mapping[str, Any] = field(default_factory=dict)     # the stamp that it had when the lease was taken
     _lease: int | None = None
     _unwritten: list[Event] = field(default_factory=list)
     _changed: dict[int, Row] = field(default_factory=dict)
@@ -356,9 +386,15 @@ class Entry:
         """Whether its site was chosen among several."""
         return (self.request or "").startswith(ROUTED)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether another client has taken it out of the journal, as far as was noticed."""
+        return self.ended == GONE
+
     # -- the lease
     def take(self) -> bool:
-        """Become the one client that starts and follows its jobs; False while another one is."""
+        """Become the one client that starts and follows its jobs; False while another one is, and where nothing is to
+        be done because it was taken out of the journal."""
         while self._lease is None:
             with told(self.journal.path):
                 lease = self.open_file("lease", os.O_RDWR | os.O_CREAT)
@@ -371,8 +407,18 @@ class Entry:
                 os.close(lease)
                 continue
             self._lease = lease
+            self.last_begun = json.loads(os.pread(lease, _STAMP, 0) or "{}")
             self.ended = self.journal.end_of(self.number)
-        return True
+        if self.is_gone:
+            self.release()
+        return not self.is_gone
+
+    def begins(self) -> None:
+        """Note in the lease that a submit command begins now. Who takes it next counts from then how long that command
+        may be under way; nothing of this need outlive the machine, so nothing waits for the disk."""
+        if self._lease is not None:
+            with suppress(OSError):     # then it is counted from the intent
+                os.pwrite(self._lease, json.dumps(stamp()).encode().ljust(_STAMP), 0)
 
     def open_file(self, name: str, flags: int) -> int:
         """A descriptor of a file in its folder, which is made where there is none. Raises AccessError, OSError. Another
@@ -392,7 +438,7 @@ class Entry:
             return False
         taken = self.take()
         self.release()
-        return not taken
+        return not (taken or self.is_gone)
 
     def release(self) -> None:
         """Let other clients take over; after the end of its last job the folder goes too."""
@@ -446,14 +492,8 @@ class Entry:
         when = time.time()
         with journal._transaction():
             journal._write_events(self.number, [*self._unwritten, *events])
-            journal._connection.executemany(
-                "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
-                "WHERE submission = ? AND job = ?",
-                [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
-                 for r in self._changed.values()])
+            self.write_rows(journal._connection)
             ended = ended and not self._has_promises()
-            if self._details:
-                write_details(journal._connection, self.number, [(job, of()) for job, of in self._details.items()])
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
@@ -462,6 +502,16 @@ class Entry:
         self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when
+
+    def write_rows(self, connection: sqlite3.Connection) -> None:
+        """Write how jobs stand as it was noted, into the tables that the list reads."""
+        connection.executemany(
+            "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
+            "WHERE submission = ? AND job = ?",
+            [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
+             for r in self._changed.values()])
+        if self._details:
+            write_details(connection, self.number, [(job, of()) for job, of in self._details.items()])
 
     def _restore(self, events: list[Event], rows: dict[int, Row], details: dict[int, Callable[[], Details]],
                  ended: float | None) -> None:

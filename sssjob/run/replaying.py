@@ -36,7 +36,7 @@ def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
     """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
     after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
     knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. flags: ``hold`` (it
-    holds it), ``together`` (all parts are one native job)."""
+    holds it), ``together`` (all parts are one native job), ``stages_in`` (files are brought before the command)."""
     return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
             **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
             **({"name": name} if name is not None else {}), **({"user": user} if user is not None else {}),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sssjob.document.element import Container, Property, Value
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
+__all__ = ["AGAIN", "GONE", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
@@ -21,6 +21,8 @@ ROUTED: Final = "route:"
 AGAIN: Final = "again:"
 #: How a submission is named, and a job by its place in it: ``@3``, ``@3.12``. SQLite counts no further than 18 digits.
 KEY: Final = re.compile(r"@(\d{1,18})(?:\.(\d{1,18}))?", re.ASCII)
+#: When a submission ended that was taken out of the journal since.
+GONE: Final = 0.0
 #: The reason for the end of a job that its executor did not take.
 NEVER_RAN: Final = "never-ran"
 
@@ -107,11 +109,9 @@ class JournalRows(ABC):
                    and executor in (None, name) and (where is None or cluster in (None, where)))
 
     def end_of(self, number: int) -> float | None:
-        """When nothing was left to be done for a submission; None before that. Raises UsageError."""
+        """When nothing was left to be done for a submission; None before that. GONE: it was taken out since."""
         rows = self._ask("SELECT ended FROM submissions WHERE number = ?", number)
-        if not rows:
-            raise self._unknown(number)
-        end: float | None = rows[0][0]
+        end: float | None = rows[0][0] if rows else GONE
         return end
 
     def _unknown(self, number: int) -> UsageError:
@@ -141,6 +141,10 @@ class JournalRows(ABC):
     def rows_of(self, number: int) -> list[Row]:
         """The jobs of a submission."""
         return self._rows("WHERE j.submission = ?", number)
+
+    def count_of(self, number: int) -> int:
+        """How many jobs a submission has."""
+        return int(self._ask("SELECT count(*) FROM jobs WHERE submission = ?", number)[0][0])
 
     def request_of(self, number: int) -> str | None:
         """What its user calls a submission; None where that was not said, or there is none."""
@@ -184,6 +188,14 @@ class JournalRows(ABC):
         while (request := self.request_of(number) or "").startswith(AGAIN):
             number = int(request.rpartition(".")[2])
         return self.document_of(number)
+
+    def last_runs(self, number: int) -> dict[str, Row]:
+        """The last run of each job of the document that a submission, or what it runs again, is of; by label."""
+        origin = self.origin_of(number)
+        again = [n for n, in self._ask("SELECT number FROM submissions WHERE request > ? AND request < ? "
+                                       "ORDER BY number", AGAIN, f"{AGAIN[:-1]};") if self.origin_of(n) == origin]
+        return {row.label: row for n in (*(() if origin[1] else (int(origin[0][1:]),)), number, *again)
+                for row in self.rows_of(n)}
 
     def document_of(self, number: int) -> tuple[str, str]:
         """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to

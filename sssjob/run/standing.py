@@ -223,7 +223,13 @@ class Running:
                         self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
                         submit_time=metadata.get("submit_time") if by_manager else None,
-                        began=metadata.get("start_time") if recorded else None)
+                        began=metadata.get("start_time") if recorded else None,
+                        after=self.earlier().get(self.seen[part].native_id or ""))
+
+    def earlier(self) -> dict[str, float]:
+        """When its earlier attempts were submitted by the manager's clock, by native id."""
+        return {str(seen.native_id): float(seen.known["submit_time"]) for attempt in self.attempts
+                for seen in attempt.seen if "native_state" in seen.known and "submit_time" in seen.known}
 
     def followed(self, part: int) -> psij.Job | None:
         """The job of the executor for a part, or one by which the executor finds its files where another client has

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch._options import custom_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
 from sssjob.run.abilities import Doubts, Holds, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
@@ -141,8 +142,14 @@ class Submitting:
         psij_job = job.parts[0]
         assert psij_job is not None
         _prepare_scripts([[job]])
-        self.engine.listen(job, 0, psij_job)
+        self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
+
+    def _begins(self, job: Running, part: int, psij_job: psij.Job) -> None:
+        """A submit command of a part is about to run."""
+        self.engine.listen(job, part, psij_job)
+        if job.of.entry is not None:
+            job.of.entry.begins()
 
     def _take_end(self, crew: Crew[Running]) -> None:
         """Take in what became of a submission; one that succeeded is noted a little later, with others, and before
@@ -231,6 +238,8 @@ class Submitting:
         further = {**(after or {}), **(begin_of(job) or {}), **(_no_hold(job) if unheld else {})}
         psij_job = psij.Job(with_attributes(spec, further) if further else spec)
         job.parts[part], job.tags[part], job.references[part] = psij_job, psij_job.id, None
+        if job.attempts and isinstance(backend := job.of.executor(), BatchSchedulerExecutor):
+            backend.comes_after(psij_job, job.earlier())
 
     def _note_intent(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
         job.begun = True
@@ -239,14 +248,15 @@ class Submitting:
             array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
             job.intents[part] = intent(psij_job.id, len(job.plan.parts), after, job.staging.get(part), array,
                                        native_name(job.of.executor(), psij_job), user_there(job.of.executor()),
-                                       hold=job.hold, together=job.together)
+                                       hold=job.hold, together=job.together,
+                                       stages_in=bool(psij_job.spec and psij_job.spec.stage_in))
             job.of.note(job, "intent", job.intents[part], part)
 
     def submit(self, job: Running, part: int) -> None:
         """Submit one part that was prepared, and wait for the answer."""
         psij_job, backend = job.parts[part], job.of.executor()
         assert psij_job is not None
-        self.engine.listen(job, part, psij_job)
+        self._begins(job, part, psij_job)
         try:
             backend.submit(psij_job)
         except psij.SubmitException as error:
@@ -261,7 +271,7 @@ class Submitting:
         """Submit all parts as one native job."""
         backend, psij_jobs = job.of.executor(), [psij_job for psij_job in job.parts if psij_job is not None]
         for part, psij_job in enumerate(psij_jobs):
-            self.engine.listen(job, part, psij_job)
+            self._begins(job, part, psij_job)
         assert isinstance(backend, SubmitsTogether)
         try:
             backend.submit_together(psij_jobs)
@@ -280,6 +290,8 @@ class Submitting:
                                                      if psij_job is not None]
         for job, psij_job in zip(jobs, psij_jobs, strict=True):
             self.engine.listen(job, 0, psij_job)
+        if jobs[0].of.entry is not None:
+            jobs[0].of.entry.begins()
         assert isinstance(backend, SubmitsArrays)
         try:
             backend.submit_array(psij_jobs, whole_of(jobs))

@@ -1,4 +1,4 @@
-"""Which submissions of a journal a client can look after: those on the cluster that it talks to.
+"""Which submissions of a journal a client can look after: those on the cluster that it talks to, or on its own host.
 
 A journal may be shared by login nodes of several clusters. The jobs of a submission on another cluster are left alone,
 and that is told once.
@@ -7,6 +7,7 @@ and that is told once.
 from __future__ import annotations
 
 import math
+import socket
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, way_of
 if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.journal import Entry
-    from sssjob.run.standing import Running
+    from sssjob.run.standing import Running, Submission
 
 __all__ = ["Whereabouts"]
 
@@ -38,23 +39,40 @@ class Whereabouts:
     def is_here(self, client: Client, entry: Entry) -> bool:
         """Whether the jobs of a submission are on the cluster that a client talks to, as far as that is known."""
         if entry.executor in KEPT:
-            return True
+            return self._is_at(client, entry, entry.host, "host", socket.gethostname())
         if entry.cluster is None and entry.way is not None:
-            entry.cluster = client.journal.entry(entry.number).cluster      # another client may know it by now
+            for renewed in client.journal.entries([entry.number]):
+                entry.cluster = renewed.cluster       # another client may know it by now
             if entry.cluster is None:
                 return self._is_unplaced_here(client, entry)
         return entry.cluster is None or self._is_placed_here(client, entry)
 
     def require(self, client: Client, entry: Entry) -> None:
-        """Refuse, with UsageError, what would go to another cluster than the submission went to."""
-        if not self.is_here(client, entry) and entry.number in self.elsewhere:
-            where = entry.cluster or "which is not known"
-            raise UsageError(f"@{entry.number} was submitted on another cluster, {where}: run its jobs again there")
+        """Refuse, with UsageError, what would go to another cluster than the submission went to, or may."""
+        if self.is_here(client, entry):
+            return
+        if entry.number in self.silent:
+            where = "a cluster that is not known" if entry.cluster is None else f"the cluster {entry.cluster}"
+            raise UsageError(f"@{entry.number} was submitted on {where}, and {entry.executor} does not say now whether "
+                             "it is that one: run its jobs again later")
+        if entry.number in self.elsewhere:
+            where = f"on the host {entry.host}" if entry.executor in KEPT else \
+                f"on another cluster, {entry.cluster or 'which is not known'}"
+            raise UsageError(f"@{entry.number} was submitted {where}: run its jobs again there")
 
     def is_left(self, job: Running) -> bool:
         """Whether a job is on another cluster, and no client looks after it there."""
         entry = job.of.entry
         return entry is not None and entry.number in self.elsewhere and not entry.held()
+
+    def is_gone(self, client: Client, submission: Submission) -> bool:
+        """Whether another client has taken a submission out of the journal before this one saw its jobs end; that is
+        told."""
+        entry = submission.entry
+        if entry is None or not entry.is_gone or submission.ended:
+            return False
+        self._leave(client, entry, "was taken out of the journal by another client: how its jobs ended is not known")
+        return True
 
     def _is_placed_here(self, client: Client, entry: Entry) -> bool:
         """The same of a submission whose cluster is known."""
@@ -63,10 +81,14 @@ class Whereabouts:
             self.silent.add(entry.number)
             return False
         self.silent.discard(entry.number)
-        if cluster_here == entry.cluster:
+        return self._is_at(client, entry, str(entry.cluster), "cluster", cluster_here)
+
+    def _is_at(self, client: Client, entry: Entry, place: str, kind: str, here: str) -> bool:
+        """Whether a submission is at the place where a client is; that it is not is told."""
+        if place == here:
             self.elsewhere.pop(entry.number, None)
             return True
-        self._leave(client, entry, f"is on the cluster {entry.cluster}; this is {cluster_here}. "
+        self._leave(client, entry, f"is on the {kind} {place}; this is {here}. "
                                    "Its jobs are left alone here, and shown as they were last")
         return False
 

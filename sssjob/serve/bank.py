@@ -25,6 +25,7 @@ from sssjob.errors import RejectedError
 from sssjob.findings import Policy, escape
 from sssjob.serve.access import User
 from sssjob.sssrmap import Count, Data, MessageError, Option, Request, Response, Status, Where
+from sssjob.sssrmap.gold import digits
 from sssjob.sssrmap.reader import PROFILES
 from sssjob.xml.reader import read_document
 from sssjob.xml.writer import escaped
@@ -170,8 +171,8 @@ class _Desk:
                                "Account id must be specified")
         own = self.ledger.standing(name, self._currency(name)).account
         free = own.balance - own.held
-        return self.answered(f"The account balance is {_shown(free)} credits", free,
-                             f"<Account><Balance>{_shown(free)}</Balance></Account>")
+        return self.answered(f"The account balance is {digits(free)} credits", free,
+                             f"<Account><Balance>{digits(free)}</Balance></Account>")
 
     def _currency(self, account: str) -> str:
         """The currency of an account: that of the rates, if it is kept in it, else its only one."""
@@ -187,7 +188,7 @@ class _Desk:
         """Put money into an account."""
         amount, name = self.amount("deposit"), self.account("Id")
         self.ledger.deposit(name, amount, self._currency(name), reason=self.option("Description"), token=self.token)
-        return self.answered(f"Successfully deposited {_shown(amount)} credits into account {name}", amount)
+        return self.answered(f"Successfully deposited {digits(amount)} credits into account {name}", amount)
 
     def withdraw(self) -> Response:
         """Take money out of an account."""
@@ -195,7 +196,7 @@ class _Desk:
         self._enough(name, amount, lambda: self.ledger.withdraw(
             name, amount, self._currency(name), reason=self.option("Description"), token=self.token),
             "Insufficient balance to perform requested withdrawal")
-        return self.answered(f"Successfully withdrew {_shown(amount)} credits from account {name}", amount)
+        return self.answered(f"Successfully withdrew {digits(amount)} credits from account {name}", amount)
 
     def transfer(self) -> Response:
         """Move money between accounts."""
@@ -203,7 +204,7 @@ class _Desk:
         self._enough(source, amount, lambda: self.ledger.transfer(
             source, target, amount, self._currency(source), reason=self.option("Description"), token=self.token),
             "Insufficient balance to perform requested transfer")
-        return self.answered(f"Successfully transferred {_shown(amount)} credits from account {source} to account "
+        return self.answered(f"Successfully transferred {digits(amount)} credits from account {source} to account "
                              f"{target}", amount)
 
     def _enough(self, account: str, amount: Decimal, act: Callable[[], object], refusal: str) -> None:
@@ -231,8 +232,8 @@ class _Desk:
             entry = self.ledger.quote(job, None, self._rates())[0]
             number, named = f"<Id>{entry.number}</Id>", f" with quote id {entry.number}"
         unsaid = _left_out(price.unsaid, "quoted")
-        return self.answered(f"Successfully quoted {_shown(amount)} credits{named}{unsaid}", amount,
-                             f"<Job><Quotation>{number}<Amount>{_shown(amount)}</Amount></Quotation></Job>")
+        return self.answered(f"Successfully quoted {digits(amount)} credits{named}{unsaid}", amount,
+                             f"<Job><Quotation>{number}<Amount>{digits(amount)}</Amount></Quotation></Job>")
 
     def reserve(self) -> Response:
         """Hold what a job will cost. With Replace an earlier hold ends."""
@@ -257,8 +258,8 @@ class _Desk:
 
     def _reserved(self, entry: Entry, more: str) -> Response:
         return self.answered(
-            f"Successfully reserved {_shown(entry.amount)} credits for job {entry.job}{more}", entry.amount,
-            f"<Job><Reservation><Id>{entry.number}</Id><Amount>{_shown(entry.amount)}</Amount></Reservation></Job>")
+            f"Successfully reserved {digits(entry.amount)} credits for job {entry.job}{more}", entry.amount,
+            f"<Job><Reservation><Id>{entry.number}</Id><Amount>{digits(entry.amount)}</Amount></Reservation></Job>")
 
     def charge(self) -> Response:
         """Charge a job for what it used, once. It is never refused for lack of funds: it has run."""
@@ -272,9 +273,9 @@ class _Desk:
             raise MessageError("740", escape(f"Job {name} was not charged: {detail}", 1000))
         amount = posted.entry.amount
         removed = f"\n{held} reservations were removed" if held else ""
-        return self.answered(f"Successfully charged job {name} for {_shown(amount)} credits{removed}"
+        return self.answered(f"Successfully charged job {name} for {digits(amount)} credits{removed}"
                              f"{_left_out(posted.unsaid, 'charged')}", amount,
-                             f"<Job><Id>{posted.entry.number}</Id><Charge><Amount>{_shown(amount)}</Amount></Charge></Job>")
+                             f"<Job><Id>{posted.entry.number}</Id><Charge><Amount>{digits(amount)}</Amount></Charge></Job>")
 
     def refund(self) -> Response:
         """Give the charge of a job back, or a part of it."""
@@ -290,16 +291,16 @@ class _Desk:
         if not refundable:
             raise MessageError("740", "There are no charges to refund")
         if amount > refundable:
-            raise MessageError("740", f"Refund amount ({_shown(amount)}) cannot exceed job charge "
-                                      f"({_shown(refundable)})")
+            raise MessageError("740", f"Refund amount ({digits(amount)}) cannot exceed job charge "
+                                      f"({digits(refundable)})")
         self.ledger.refund(charged.number, amount, reason=self.option("Description"), token=self.token)
         return self._refunded(charged, amount)
 
     def _refunded(self, charged: Entry, amount: Decimal) -> Response:
         job = escaped(charged.job)
         return self.answered(
-            f"Successfully refunded {_shown(amount)} credits for job {charged.job}", amount,
-            f"<Refund><JobId>{job}</JobId><Refund>{_shown(amount)}</Refund></Refund>")
+            f"Successfully refunded {digits(amount)} credits for job {charged.job}", amount,
+            f"<Refund><JobId>{job}</JobId><Refund>{digits(amount)}</Refund></Refund>")
 
     def _charged(self) -> Entry:
         """The charge that is meant, by its Id, or by the JobId, which several machines may have. Raises MessageError.
@@ -313,7 +314,7 @@ class _Desk:
         if not charges:
             raise MessageError("740", "There are no jobs matching the specified job id")
         if len(charges) > 1:
-            listed = "".join(f"\t{c.number}\t[{c.job},{c.user_name or ''},{c.account},{c.machine},{_shown(c.amount)}]\n"
+            listed = "".join(f"\t{c.number}\t[{c.job},{c.user_name or ''},{c.account},{c.machine},{digits(c.amount)}]\n"
                              for c in charges)
             raise MessageError("740", "There are multiple jobs matching the specified job id.\nPlease respecify using "
                                       f"one of the following gold job ids:\n{listed}")
@@ -344,11 +345,6 @@ def _name(job: Job) -> str:
 def _left_out(unsaid: Iterable[str], what: str) -> str:
     """A line for each rate whose amount a job does not say. what: charged or quoted."""
     return "".join([f"\n{unsaid_sentence(label, 1, 1, what)}" for label in unsaid])
-
-
-def _shown(amount: Decimal) -> str:
-    """An amount without zeros behind the point."""
-    return f"{amount.normalize():f}" if amount else "0"
 
 
 #: (object, action) -> what does it.

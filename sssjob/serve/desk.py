@@ -426,7 +426,7 @@ class Desk:
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""
-        if entries := [self.journal.entry(number) for number in self.journal.unclosed()]:
+        if entries := self.journal.entries(self.journal.unclosed()):
             self.client.look(entries, seconds)
 
     # -- questions
@@ -489,9 +489,8 @@ class Desk:
         from sssjob.sssrmap import Object, Request, Where
 
         user.require("ledger")
-        asked = Object("Account")
-        request = Request("Query", user.name, (asked,) if account is None else (asked, Where("Name", account)))
-        return {"accounts": self._selected(user, request)["objects"]}
+        parts = (Object("Account"),) if account is None else (Object("Account"), Where("Name", account))
+        return {"accounts": self._selected(user, Request("Query", user.name, parts))["objects"]}
 
 
 def records(findings: Iterable[Finding]) -> list[Plain]:

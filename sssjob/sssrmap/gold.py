@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sssjob.document.model import Job
     from sssjob.sssrmap.model import Request
 
-__all__ = ["GOLD_KINDS", "JOBS_ONLY", "GoldSource"]
+__all__ = ["GOLD_KINDS", "JOBS_ONLY", "GoldSource", "digits"]
 
 _WHOLE: Final = re.compile("[0-9]{1,18}")
 Cells = Mapping[str, str | None]
@@ -102,9 +102,9 @@ class GoldSource:
             own = standing.account
             if not self._is_asked(standing.settings):
                 continue
-            yield {"Id": own.account, "Name": own.account, "Amount": _text(own.balance), "Reserved": _text(own.held),
-                   "Balance": _text(own.balance - own.held), "CreditLimit": _text(own.credit),
-                   "Available": _text(standing.available)}
+            yield {"Id": own.account, "Name": own.account, "Amount": digits(own.balance), "Reserved": digits(own.held),
+                   "Balance": digits(own.balance - own.held), "CreditLimit": digits(own.credit),
+                   "Available": digits(standing.available)}
 
     def _is_asked(self, settings: Settings) -> bool:
         """Whether Options ask for an account that may be used so."""
@@ -127,8 +127,8 @@ class GoldSource:
             own, key = standing.account, (standing.account.account, standing.account.currency)
             amount = own.balance if self._at is None else amounts.get(key, Decimal(0))
             yield {"Id": own.account, "Account": own.account, "Active": "True", "StartTime": _BEGIN, "EndTime": _END,
-                   "Amount": _text(amount), "CreditLimit": _text(own.credit),
-                   "Deposited": _text(deposited.get(key, Decimal(0))), "CallType": "Normal"}
+                   "Amount": digits(amount), "CreditLimit": digits(own.credit),
+                   "Deposited": digits(deposited.get(key, Decimal(0))), "CallType": "Normal"}
 
     def _names(self) -> list[str]:
         return list(dict.fromkeys(account.account for account in self._ledger.accounts()))
@@ -159,7 +159,7 @@ class GoldSource:
             is_job = object_ == "Job"
             yield {"Id": str(entry.number), "Object": object_, "Action": action, "Actor": _actor(entry),
                    "Name": (entry.job if is_job else entry.account) or None, "JobId": entry.job or None,
-                   "Amount": _text(entry.amount), "Delta": _text(entry.change) if entry.change else None,
+                   "Amount": digits(entry.amount), "Delta": digits(entry.change) if entry.change else None,
                    "Account": entry.account or None, "Project": entry.account or None, "User": entry.user_name or None,
                    "Machine": entry.machine or None, "Allocation": entry.account or None,
                    "Description": str(entry.document.get("reason") or "") or None, "CreationTime": str(entry.time),
@@ -167,7 +167,7 @@ class GoldSource:
 
     def _reservations(self) -> Iterator[Cells]:
         for entry in self._ledger.holds():
-            yield {"Id": str(entry.number), "Name": entry.job or None, "Amount": _text(entry.amount),
+            yield {"Id": str(entry.number), "Name": entry.job or None, "Amount": digits(entry.amount),
                    "StartTime": str(entry.time), "EndTime": _expiry(entry), "Job": str(entry.number),
                    "User": entry.user_name or None, "Project": entry.account or None, "Machine": entry.machine or None,
                    "CallType": "Normal"}
@@ -175,12 +175,12 @@ class GoldSource:
     def _held(self) -> Iterator[Cells]:
         for entry in self._ledger.holds():
             yield {"Reservation": str(entry.number), "Id": entry.account, "Account": entry.account,
-                   "Amount": _text(entry.amount)}
+                   "Amount": digits(entry.amount)}
 
     def _quotations(self) -> Iterator[Cells]:
         for entry in self._ledger.entries():
             if entry.kind == "quote":
-                yield {"Id": str(entry.number), "Amount": _text(entry.amount), "StartTime": str(entry.time),
+                yield {"Id": str(entry.number), "Amount": digits(entry.amount), "StartTime": str(entry.time),
                        "EndTime": _expiry(entry), "Job": str(entry.number), "User": entry.user_name or None,
                        "Project": entry.account or None, "Machine": entry.machine or None, "Uses": "1",
                        "CallType": "Normal"}
@@ -197,7 +197,7 @@ class GoldSource:
                 yield {"Id": str(entry.number), "JobId": entry.job or None, "User": entry.user_name or None,
                        "Project": entry.account or None, "Machine": entry.machine or None,
                        "Stage": _STAGES[entry.kind], "CallType": "Normal",
-                       "Charge": _text(entry.amount - back.get(entry.number, Decimal(0))) if is_charge else "0",
+                       "Charge": digits(entry.amount - back.get(entry.number, Decimal(0))) if is_charge else "0",
                        } | (_of_job(entry) if is_charge else {})
 
 
@@ -230,6 +230,6 @@ def _arithmetic(entry: Entry) -> str | None:
     return str(charge["arithmetic"]) if isinstance(charge, Mapping) and "arithmetic" in charge else None
 
 
-def _text(amount: Decimal) -> str:
+def digits(amount: Decimal) -> str:
     """An amount without zeros behind the point."""
     return f"{amount.normalize():f}" if amount else "0"

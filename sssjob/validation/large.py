@@ -326,9 +326,9 @@ class Large:
             add_run(self.order, RAW if isinstance(item, Raw) else item.tag)
         self._counts.add(section.group)
         if b"<!--" in section.part.data and section.document.places is not None:
-            lines = section.document.places.comments()
-            if lines:
-                self.comments = (self.comments[0] + len(lines), self.comments[1] or lines[0] + section.part.lines)
+            count, first_line = section.document.places.comments()
+            if count:
+                self.comments = (self.comments[0] + count, self.comments[1] or first_line + section.part.lines)
 
     def _complete(self, held: list[Item], instructions: SectionFindings, of_root: list[Finding]) -> None:
         """The group, and the findings of reading in the order of the whole."""

@@ -45,7 +45,8 @@ _RELIEF: Final = 2_000
 class ElementReader:
     """Turns elements into objects for one document: profile, policy, findings and caches."""
 
-    __slots__ = ("_aliases", "_jobs", "default", "findings", "limits", "locate", "once", "profile", "scopes", "whole")
+    __slots__ = ("_aliases", "_jobs", "default", "findings", "limits", "locate", "once", "profile", "relieved",
+                 "scopes", "whole")
 
     def __init__(self, profile: Profile, findings: Findings, limits: Limits, default: Policy,
                  locate: Callable[[Any], tuple[int, int, str]], scopes: dict[str, Scope],
@@ -57,6 +58,7 @@ class ElementReader:
         self.locate = locate
         self._jobs = 0
         self.whole = False          # reading a whole document: everything made stays
+        self.relieved = False       # some of it is out of the collector's sight
         self.scopes = scopes
         self._aliases: dict[tuple[str, str], Texts] = {}
         self.once: set[tuple[str, str]] = set() if once is None else once       # rule and subject told already
@@ -157,7 +159,10 @@ class ElementReader:
         """Every few thousand jobs, take what was read out of the collector's sight; the end of the read undoes it."""
         self._jobs += 1
         if self._jobs % _RELIEF == 0 and self.whole and gc.isenabled():
-            gc.freeze()
+            self.relieved = self.relieved or gc.get_freeze_count() == 0
+            self.whole = self.relieved          # else a program has frozen something, which stays so
+            if self.relieved:
+                gc.freeze()
 
     def _without_items(self, element: Any, container: Container) -> None:
         text = (element.text or "").strip()

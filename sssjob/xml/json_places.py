@@ -133,9 +133,9 @@ class JsonPlaces:
 
         return self._place(value_at, number)
 
-    def comments(self) -> list[int]:
+    def comments(self) -> tuple[int, int]:
         """None: JSON has no comments."""
-        return []
+        return 0, 0
 
     def _place(self, search: Callable[[TextValue], TextValue], number: int | None = None) -> Place | None:
         data = self._text.read()

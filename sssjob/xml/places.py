@@ -178,8 +178,8 @@ class _Anchor:
 class Places:
     """The places of one document that was read from XML."""
 
-    __slots__ = ("_anchors", "_findings", "_items", "_left", "_lines", "_looked", "_named", "_numbered", "_openings",
-                 "_root", "_text")
+    __slots__ = ("_anchors", "_comments", "_findings", "_items", "_left", "_lines", "_looked", "_named", "_numbered",
+                 "_openings", "_root", "_text")
 
     def __init__(self, root: Container | Raw, data: bytes, path: str, findings: Findings | None) -> None:
         self._root, self._findings = root, findings
@@ -191,6 +191,7 @@ class Places:
         self._items: dict[tuple[int, str], dict[int, _Anchor | None]] = {}  # by line, name, item; None: of several
         self._openings: dict[tuple[int, str], list[int]] = {}           # of the tags that end on a line, by name
         self._looked: list[_Anchor] = []        # whose items and tags are kept
+        self._comments: tuple[int, int] | None = None       # once they were counted
         self._left = _WORK
 
     def of(self, item: Item | None, within: Container | None = None, path: str = "") -> Place | None:
@@ -218,12 +219,13 @@ class Places:
                     spot, owner = other.own[id(item)][0], other
         return self._located(owner, spot) or self._located(anchor, None)
 
-    def comments(self) -> list[int]:
-        """The lines on which comments begin."""
-        data = self._text.read()
-        if b"<!--" not in data:
-            return []
-        return [self._text.place(data, m.start())[0] for m in _COMMENT.finditer(data) if m[1]][:_MOST]
+    def comments(self) -> tuple[int, int]:
+        """How many comments there are, and the line on which the first begins (0 where there is none)."""
+        if self._comments is None:
+            data = self._text.read()
+            starts = [m.start() for m in _COMMENT.finditer(data) if m[1]] if b"<!--" in data else []
+            self._comments = len(starts), self._text.place(data, starts[0])[0] if starts else 0
+        return self._comments
 
     # -- in the objects
     def _collect(self) -> None:

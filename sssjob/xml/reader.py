@@ -262,17 +262,18 @@ def collector_paused(pause: bool = True) -> Iterator[None]:
     """Without the garbage collector while many objects are made that all stay: half of a bulk read otherwise.
 
     At the end the new objects are put with the oldest generation at once (freeze, unfreeze), which spares a
-    collection that would walk through all of them. Not paused, ``_relieve`` does the same every few thousand jobs:
-    the collector goes on, but does not walk again and again through what was read.
+    collection that would walk through all of them. Not paused, ``relieve`` does the same every few thousand jobs:
+    the collector goes on, but does not walk again and again through what was read. To ask what a program has frozen
+    walks through all of that, and so is asked only where something would be frozen.
     """
     paused = pause and gc.isenabled()
+    ours = paused and gc.get_freeze_count() == 0
     if paused:
         gc.disable()
-    ours = gc.get_freeze_count() == 0
     try:
         yield
     finally:
-        if ours and (paused or gc.get_freeze_count()):
+        if ours:
             gc.freeze()
             gc.unfreeze()
         if paused:
@@ -306,11 +307,13 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
     small = len(data) < _SMALL
     pool = _POOLS.setdefault(row.name, [])
     scopes, shapes = pool.pop() if pool else ({}, Documents())
+    readings: list[DocumentReader] = []
 
     def reader() -> DocumentReader:
         """A reader for one try at the document."""
         reading = DocumentReader(row, Findings(path, limits), limits, policy or Policy.REJECT, Locator(data), scopes)
-        reading.whole = not small and gc.get_freeze_count() == 0
+        reading.whole = not small
+        readings.append(reading)
         if once is not None:
             once.clear()
             reading.once = once
@@ -325,8 +328,13 @@ def read_document(source: Source, *, profile: str = "liberal", path: str = "-", 
         return whole
 
     if not small:
-        with collector_paused(pause_gc):
-            return document()
+        try:
+            with collector_paused(pause_gc):
+                return document()
+        finally:
+            if any(reading.relieved for reading in readings):
+                gc.freeze()
+                gc.unfreeze()
     usual = limits is LIMITS and not row.packed_script      # what a shape tells depends on nothing else
     body = _by_shape(shapes, data) if usual else None
     if body is not None:

@@ -459,9 +459,10 @@ def write_document(document: Document | Container, *, profile: str = "3.1", find
     whole = document if isinstance(document, Document) else Document(document)
     if whole.places is not None:
         collected.places = whole.places
-        if lines := whole.places.comments():
-            collected.add("SSS113", "comment", f"{len(lines)} comment{'s are' if len(lines) > 1 else ' is'} not kept",
-                          severity="info", line=lines[0])
+        count, first_line = whole.places.comments()
+        if count:
+            collected.add("SSS113", "comment", f"{count} comment{'s are' if count > 1 else ' is'} not kept",
+                          severity="info", line=first_line)
     return _written(whole, profile, collected, policy or Policy.REJECT, findings is None)[0]
 
 

@@ -167,6 +167,7 @@ def silent(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
 OFTEN: Final = settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.sweep
 @OFTEN
 @given(runs=clusters(), data=st.data())
 def test_dumps_of_sacct_in_any_order(place: Callable[[Path], str], runs: list[Run], data: st.DataObject) -> None:
@@ -184,6 +185,7 @@ def test_dumps_of_sacct_in_any_order(place: Callable[[Path], str], runs: list[Ru
         assert books.in_force() == owed(runs)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", sorted(LOGS))
 @OFTEN
 @given(data=st.data())
@@ -208,6 +210,7 @@ def test_parts_of_logs_in_any_order(place: Callable[[Path], str], source: str, d
         assert books.in_force() == owed(runs)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", ["sacct", *sorted(LOGS)])
 @OFTEN
 @given(data=st.data())

@@ -348,6 +348,7 @@ def place(request: pytest.FixtureRequest) -> Callable[[Path], str]:
     return (lambda folder: str(folder / "ledger.db")) if request.param == "sqlite" else (lambda folder: postgres())
 
 
+@pytest.mark.sweep
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(jobs=runs(), data=st.data())
 def test_whatever_the_staff_does(place: Callable[[Path], str], jobs: list[Run], data: st.DataObject) -> None:

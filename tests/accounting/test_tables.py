@@ -294,6 +294,7 @@ def test_a_pool_makes_what_one_process_makes(logs: list[tuple[str, str]]) -> Non
     assert not list(Path(logs[0][0]).parent.glob(".sssjob-*"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("deaths", ["one", "all"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_pool_with_a_process_that_is_killed(logs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch,
@@ -326,6 +327,7 @@ def test_a_pool_with_a_process_that_is_killed(logs: list[tuple[str, str]], monke
         assert sorted(map(str, parquet.read_table(target).to_pylist())) == sorted(map(str, table))
 
 
+@pytest.mark.sweep
 def test_dask_with_workers_that_die(logs: list[tuple[str, str]]) -> None:
     """A real cluster on this machine, half of whose two workers (in a long run four) is killed in the middle: nothing
     is lost."""

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -504,3 +505,26 @@ def test_the_jobs_of_one_script_tell_each_cause_once_with_its_count(sssjob: Comm
     assert (code, lines) == (0, [
         "a.sub:4:1: SSS501 warning [breaks] request_disk 1GB: Disk: dropped, Slurm has no place for it (2 times)",
         "a.sub:3:1: SSS501 warning [looks] log a.log: dropped, Slurm has no place for it (2 times)"])
+
+
+def test_files_of_single_jobs_tell_what_all_inherit_once(
+        sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file told the comments of the whole group and what is wrong in its defaults, and looked for all comments
+    anew: 3,000 jobs took minutes."""
+    monkeypatch.chdir(tmp_path)
+    jobs = "".join(f"<Job><Id>j{n}</Id><Executable>/bin/x</Executable><!-- {n} --></Job>\n" for n in range(3))
+    Path("g.xml").write_text("<JobGroup><Id>g</Id>\n<JobDefaults><User>a&amp;b</User></JobDefaults>\n"
+                             f"{jobs}</JobGroup>\n")
+    code, out, err = sssjob("convert", "-f", "sss", "-t", "sss", "--out", "jobs", "g.xml")
+    assert (code, len(out.split())) == (0, 3)
+    assert [line for line in err.splitlines() if "SSS501" not in line] == [
+        "g.xml:3: SSS113 info 3 comments are not kept"]
+    code, out, err = sssjob("convert", "-f", "sss", "-t", "slurm", "--out", "scripts", "--policy", "warn", "g.xml")
+    assert (code, len(out.split())) == (0, 3)
+    assert [line for line in err.splitlines() if ":2:" in line] == [
+        "g.xml:2:14: SSS501 warning [breaks] --uid a&b: sbatch refuses it: is no name and no number of one user or "
+        "group"]
+    with patch("sssjob.xml.places._COMMENT") as pattern:
+        pattern.finditer.return_value = []
+        assert sssjob("convert", "-q", "-f", "sss", "-t", "sss", "--out", "again", "g.xml").code == 0
+    assert pattern.finditer.call_count == 1

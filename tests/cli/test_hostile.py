@@ -384,6 +384,7 @@ _LARGE: Final[dict[str, tuple[Callable[[], str | bytes], str]]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("threat", "command"), [
     (threat, command) for threat, (_, commands) in _LARGE.items() for command in commands.split()])
 def test_memory_is_bounded(place: Path, threat: str, command: str) -> None:

@@ -140,6 +140,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("arguments", [("check",), ("convert", "-t", "sss", "-o", "/dev/null"),
                                        ("quote", "--rates", "{r}")], ids=" ".join)
 def test_memory(tmp_path: Path, arguments: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ def wrong(first: int, count: int, folder: Path) -> list[dict[str, Any]]:
     return [one for one in records if one["wrong"]]
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 @pytest.mark.timeout(1200)       # a busy machine makes it long, and no plan wrong
 def test_a_few_plans(tmp_path: Path) -> None:

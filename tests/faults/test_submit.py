@@ -40,6 +40,14 @@ def test_it_hangs(each: Stand, kind: Manager) -> None:
     assert ended(job).exit_code == 3 and len(each.lab.jobs()) == 1
 
 
+def test_an_error_without_an_exit_code(stand: Stand) -> None:
+    """A site's own program around sbatch loses its exit code: what it said went with it, and nobody learnt why."""
+    stand.lab.fault("sbatch", exit=0, stderr="sbatch: error: Invalid account\n")
+    with pytest.raises(SubmitException, match=r"not submitted: .*: sbatch: error: Invalid account$") as raised:
+        stand.executor.submit(a_job("true"))
+    assert raised.value.transient and stand.lab.jobs() == []
+
+
 @pytest.mark.parametrize("fault", [{"sleep": 30}, {"stdout": ""}, {"stdout": "warning: the disk is nearly full\n"},
                                    {"exit": -9}])
 def test_the_job_is_there(each: Stand, kind: Manager, fault: dict[str, Any]) -> None:
@@ -123,6 +131,7 @@ def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
     assert answers["wrong"] == [] and answers["before"] == [["a0", "1", None, None]]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("manager", ["slurm", "sge", "pbs", "htcondor", "nqsv"])
 def test_killed_at_the_command(carried_out: CarriedOut, manager: str, when: str) -> None:

@@ -112,6 +112,7 @@ def test_the_reserve_is_for_native_ids(client: Client, stand: Stand) -> None:
     assert reserve.stat().st_size == 1 << 18 <= reserve.stat().st_blocks * 512
 
 
+@pytest.mark.sweep
 @no_strace
 @pytest.mark.parametrize("inject", ["fsync,fdatasync:error=EIO", "pwrite64:error=ENOSPC"])
 def test_a_disk_that_fails(tmp_path: Path, inject: str) -> None:

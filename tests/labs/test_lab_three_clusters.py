@@ -1,9 +1,12 @@
 """Two Slurms of one name, which both count from 1, and a Grid Engine share one home and one journal, while clients
-submit, look, wait, cancel and are killed, and controllers stand still or are started again: no document says what did
-not happen, and nobody's job is cancelled but ours where somebody asked for it.
+submit, look, wait, cancel, hold, suspend, change, run again, prune and are killed, others do things by hand, daemons
+stand still or are killed, and queues are full: no document says what did not happen, and nobody's job is cancelled but
+ours where somebody asked for it.
 
 What really happened is written by the jobs themselves: on which cluster they ran, under which id, when they began and
-how they ended. ``SSSJOB_LAB_ACTIONS`` is the number of actions (40), ``SSSJOB_LAB_SEED`` what they are drawn from.
+how they ended; documents are held against that and against accounting. ``SSSJOB_LAB_ACTIONS`` is the number of actions
+(40; 500 with ``SSSJOB_SOAK=1``), ``SSSJOB_LAB_SEED`` what they are drawn from. What was done stands in the file
+``done`` of the folder of the test.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,12 +44,13 @@ from tests.psij.test_batch_labs import LABS, enter_lab
 from tests.run.support import group, shell
 
 pytestmark = pytest.mark.lab
-ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or 40)
+SOAK = os.environ.get("SSSJOB_SOAK") == "1"
+ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or (500 if SOAK else 40))
 SEED = int(os.environ.get("SSSJOB_LAB_SEED") or 1)
 ENDLESS_S = 600
 AT_ONCE = 3             # clients beside each other
 STANDS_STILL_S = 6.0    # the longest: less than ``lost_after``
-SETTLED_S = 240.0       # until all has ended in the end
+SETTLED_S = 400.0       # until all has ended in the end: more than a record of a runaway job counts
 LATE_S = 15             # by which a manager may start a job's script late, or learn of its end, on a busy machine
 LONG_S = 40.0           # the longest that accounting, or room in a queue, is away
 NATIVE_ID = {"slurm": "$SLURM_JOB_ID", "sge": "$JOB_ID"}
@@ -80,6 +84,31 @@ class Site(NamedTuple):
                 return int(pid)
         return None
 
+    def running(self) -> set[tuple[str, str]]:
+        """Names and ids of all jobs that run now."""
+        words = ("squeue", "-h", "-t", "R", "-o", "%j %A") if self.executor == "slurm" else ("qstat", "-s", "r", "-r")
+        lines = self.tell(*words).stdout
+        if self.executor == "slurm":
+            return {(name, native_id) for name, native_id in map(str.split, lines.splitlines())}
+        return set(zip(re.findall(r"Full jobname: +(\S+)", lines), re.findall(r"(?m)^ *(\d+) ", lines), strict=False))
+
+    def records(self) -> dict[tuple[str, str], list[list[str]]]:
+        """What accounting has of all jobs: start and end in seconds since the epoch, and nodes, by id and name."""
+        records: dict[tuple[str, str], list[list[str]]] = {}
+        if self.executor == "slurm":
+            answer = self.tell("env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "now-1days",
+                               "-o", "JobID,JobName,Start,End,NodeList").stdout
+            lines = [line.split("|") for line in answer.splitlines()]
+        else:
+            fields = [dict(re.findall(r"(?m)^(\w+) +(.*?) *$", record))
+                      for record in self.tell("qacct", "-j", "*").stdout.split("=" * 62)[1:]]
+            lines = [[record["jobnumber"] + ("" if record["taskid"] == "undefined" else f".{record['taskid']}"),
+                      record["jobname"], *(_epoch(record[key]) for key in ("start_time", "end_time")),
+                      record["hostname"]] for record in fields]
+        for native_id, name, *rest in lines:
+            records.setdefault((native_id, name), []).append(rest)
+        return records
+
     def tell(self, *words: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of the manager. user: another one."""
         return subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False, timeout=60,
@@ -102,16 +131,18 @@ class Job(NamedTuple):
     def text(self) -> str:
         """As a Job that tells by itself what happens to it."""
         native = NATIVE_ID[self.site.executor]
+        # where it runs, whoever submits it: there is one Grid Engine, and clients of each Slurm have a variable
+        site = "sge" if self.site.executor == "sge" else "$STORM_SITE"
         told = f"truth/{self.name}{'_$SLURM_ARRAY_TASK_ID' if self.elements else ''}"
         script = (f"c={self.code}; {'test $SSSJOB_ATTEMPT != 1 || c=3; ' if self.retried else ''}"
-                  f"echo start {self.site.name} {native} $(date +%s) >> {told}; sleep {self.seconds}; "
+                  f"echo start {site} {native} $(date +%s) >> {told}; sleep {self.seconds}; "
                   f"{f'echo {native} > out/{self.name}; ' if self.staged else ''}"
                   f"echo end $c $(date +%s) >> {told}; exit $c")
         more = [f"<Dependency condition='{self.after[1]}'>{self.after[0]}</Dependency>"] if self.after else []
         more += [f"<Extension type='Scheduler' name='Array'>1-{self.elements}</Extension>"] if self.elements else []
         more += ["<Extension type='Scheduler' name='Retry'>exit(3)=1</Extension>"] if self.retried else []
-        more += [f"""<Extension type='PSIJ' name='StageOut'>{{"source": "out/{self.name}", "target": "back/{self.name}"}}"""
-                 "</Extension>"] if self.staged else []
+        files = f'{{"source": "out/{self.name}", "target": "back/{self.name}"}}'
+        more += [f"<Extension type='PSIJ' name='StageOut'>{files}</Extension>"] if self.staged else []
         more += ["<Restartable>true</Restartable><Requested><Duration>3600</Duration></Requested>"]
         more += ["<Hold>User</Hold>"] if self.held else []
         return shell(script, *more, "<OutputFile>/dev/null</OutputFile><ErrorFile>/dev/null</ErrorFile>",
@@ -153,10 +184,12 @@ class Storm:
     restarted: set[str] = field(default_factory=set)        # names of jobs that somebody asked to run again
     suspended: set[str] = field(default_factory=set)
     hooked: set[int] = field(default_factory=set)           # submissions at whose ends something is wanted
+    killed: set[str] = field(default_factory=set)           # sites whose controllers may have forgotten jobs
     pruned: bool = False
     strangers: list[Stranger] = field(default_factory=list)
     clients: dict[int, float] = field(default_factory=dict)         # pid -> when it is killed
     outages: list[tuple[float, Callable[[], object]]] = field(default_factory=list)     # until when, what ends them
+    accounting: dict[str, dict[tuple[str, str], list[list[str]]]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)           # of the journal, when it was looked at
     restarts: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -242,13 +275,14 @@ class Storm:
             case "submit":
                 self.submit(site)
             case "look":
-                self.client(site, lambda client: client.look(
-                    [client.journal.entry(number) for number in _numbers(client)], 5.0), self.until())
+                self.client(site, lambda client: client.look(client.journal.entries(_numbers(client)), 5.0),
+                            self.until())
             case "wait":
                 seconds = chance.uniform(1, 6)
                 self.client(site, lambda client: client.wait(_keys(client), seconds), self.until())
             case "cancel" if self.submissions:
-                endless = [name for name, job in self.jobs.items() if job.seconds == ENDLESS_S and name not in self.wished]
+                endless = [name for name, job in self.jobs.items()
+                           if job.seconds == ENDLESS_S and name not in self.wished]
                 jobs = [job.name for job in chance.choice(self.submissions)]
                 self.cancel(site, chance.choice((jobs, jobs[:1], endless[:5], endless[:5])), self.until())
             case "stranger":
@@ -264,6 +298,7 @@ class Storm:
             case "restart":
                 self.restart(site, CONTROLLER[site.executor], signal.SIGTERM, chance.uniform(1.0, 4.0))
             case "killed":
+                self.killed.add(site.name)
                 self.restart(site, CONTROLLER[site.executor], signal.SIGKILL, chance.uniform(0.0, 4.0))
             case "full" if not self.outages:
                 self.full(site)
@@ -301,8 +336,9 @@ class Storm:
         path = self.chance.choice(running)
         name = path.name.partition("_")[0]
         native_id = path.read_text().split("\n")[-2].split()[2]
-        (self.wished if doing == "by hand" else self.restarted).add(name)
-        site.tell(*BY_HAND[site.executor, doing], native_id)
+        if (name, native_id) in site.running():         # Slurm runs again what was cancelled, too
+            (self.wished if doing == "by hand" else self.restarted).add(name)
+            site.tell(*BY_HAND[site.executor, doing], native_id)
 
     def full(self, site: Site) -> None:
         """Hardly any jobs may be submitted for a while."""
@@ -373,13 +409,13 @@ class Storm:
         endless = [job.name for job in self.jobs.values() if job.seconds == ENDLESS_S]
         for wish in ("release", "resume"):
             for site in self.sites:
-                self.client(site, lambda client: client.ask(wish, _keys(client), 20.0), time.monotonic() + SETTLED_S)
+                self.client(site, partial(_ask_all, wish=wish), time.monotonic() + SETTLED_S)
                 self.reap(0)
         for site in self.sites:
             self.cancel(site, endless, time.monotonic() + SETTLED_S)
         self.reap(0)
         for site in self.sites:
-            self.client(site, lambda client: client.wait(_keys(client), SETTLED_S / 2), time.monotonic() + SETTLED_S)
+            self.client(site, lambda client: client.wait(_keys(client), SETTLED_S), time.monotonic() + 2 * SETTLED_S)
         self.reap(0)
 
     # --- what is wrong ----------------------------------------------------------------------------------------------
@@ -394,6 +430,10 @@ class Storm:
         with open_journal(self.folder / "journal.db") as journal:
             yield from self.of_journal(Client(journal))
         yield from (self.folder / "complaints").read_text().splitlines() if self.pruned else []
+        for site in self.sites:
+            for name, native_id in site.running() if self.rows else ():
+                if name in self.jobs:
+                    yield f"survivor: {name} still runs as {native_id} on {site.name}"
         known = {str(row.id) for row in self.rows}
         for path in (self.folder / "truth").iterdir():
             if path.name not in known | self.gone():
@@ -407,8 +447,8 @@ class Storm:
         """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
         rows: dict[str, Running] = {}
         jobs: list[Running] = []
-        for number in _numbers(client):
-            standing = client.standing(client.journal.entry(number)).jobs
+        for submission in client.standings(client.journal.entries(_numbers(client))):
+            standing = submission.jobs
             if not ended or all(running.row.outcome is not None for running in standing):
                 jobs += standing
         for running in jobs:
@@ -429,7 +469,9 @@ class Storm:
         if job.elements and job.site.executor == "slurm":
             own = runs          # each has an id that no answer shows
         wished, restarted = (bool({name, job.name} & some) for some in (self.wished, self.restarted))
-        if len(runs) > 1 + job.retried and not restarted:
+        native_ids = {run[1] for run in runs}
+        records = [record for native_id in native_ids for record in self.records(job.site).get((native_id, name), [])]
+        if len(runs) > 1 + job.retried + max(len(records) - len(native_ids), 0) and not restarted:
             yield f"doubled: {name}: {runs}"
         if not restarted and not job.retried and runs and not own and row.outcome != "skipped":
             yield f"fact: {name} ran as {runs}"
@@ -442,8 +484,10 @@ class Storm:
         elif code is not None and end != ("failed" if code else "done", code) and not (
                 (wished or restarted) and row.outcome == "canceled"):
             yield f"not true: {name} ended with {code}"
-        elif code is None and end != ("canceled", None) and not (last is None and end == ("skipped", None) and job.after) \
-                and not (row.outcome == "failed" and (wished or restarted)):
+        elif code is None and end != ("canceled", None) \
+                and not (last is None and end == ("skipped", None) and job.after) \
+                and not (row.outcome == "failed" and (wished or restarted)) \
+                and not (str(row.message).startswith("lost") and job.site.name in self.killed):
             yield f"not true: {name}: {runs}"
         elif row.outcome == "canceled" and not wished and job.seconds < ENDLESS_S:
             yield f"unasked: {name}"
@@ -458,11 +502,19 @@ class Storm:
             yield f"hook: {name} of {row.key} is not done"
         times = job.name not in self.suspended and not (restarted and job.elements)
         if times:
-            yield from _facts(name, running, own)
+            yield from _facts(name, running, own, records)
+        if row.outcome is not None:
+            yield from _against(name, running, self.records(job.site).get((str(row.native_id), job.name), []))
         if job.after is not None and not wished and not restarted and not (
                 {job.after[0]} & (self.wished | self.restarted)):
             yield from _order(name, job.after, bool(runs), [r for other, r in rows.items()
                                                             if other.partition("_")[0] == job.after[0]])
+
+    def records(self, site: Site) -> dict[tuple[str, str], list[list[str]]]:
+        """The same as of the site, asked once."""
+        if site.name not in self.accounting:
+            self.accounting[site.name] = site.records()
+        return self.accounting[site.name]
 
     def keys(self) -> set[str]:
         """The keys of the jobs at whose end something was done."""
@@ -482,6 +534,13 @@ class Storm:
         return runs
 
 
+def _epoch(text: str) -> str:
+    """Seconds since the epoch of a time of qacct; "Unknown" where it has none."""
+    with suppress(ValueError):
+        return str(int(time.mktime(time.strptime(text))))
+    return "Unknown"
+
+
 def _whole(job: Job, native_id: str | None) -> str:
     """What a job sees as its id, of the id by which we know it."""
     return str(native_id).partition(".")[0]
@@ -497,20 +556,25 @@ def _pruned(storm: Storm, client: Client) -> None:
     prune(client.journal, before=time.time() - 1)
 
 
+def _ask_all(client: Client, wish: str) -> None:
+    """Ask for something to be done with all jobs."""
+    client.ask(wish, _keys(client), 20.0)
+
+
 def _again(client: Client, names: Sequence[str]) -> None:
     """Submit jobs once more that have ended."""
     for row in client.journal.rows():
         if str(row.id) in names and row.outcome is not None:
-            try:
+            with suppress(UsageError):      # it waits for one that has not ended so, or ran on another cluster
                 client.again(row.submission, [row.job])
-            except UsageError:
-                pass            # it waits for one that has not ended so
             return
 
 
-def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | None, int | None]]) -> Iterator[str]:
+def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | None, int | None]],
+           records: Sequence[Sequence[str]]) -> Iterator[str]:
     """What a document says that was otherwise. A controller that was away learns late of an end, and its record counts;
-    then the other source is told, and has to be right."""
+    then the other source is told, and has to be right. records: of accounting, which has what a node was held for by a
+    run whose end nobody told the controller."""
     document = running.plan.job
     others = {one.fact: [int(float(str(one.other)))] for one in running.disagreements if one.key.endswith("_time")}
     last = runs[-1] if runs else None
@@ -522,9 +586,25 @@ def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | No
     wall = None if document.delivered is None else document.delivered.value("Duration")
     if wall is not None and runs and all(run[4] is not None for run in runs):
         spent = sum((run[4] or 0) - run[2] for run in runs)
-        late = LATE_S * len(runs) + max([0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
-        if not spent - 2 <= float(wall) <= spent + late:
+        late = LATE_S * len(runs) + max(
+            [0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
+        recorded = sum(int(end) - int(start) for start, end, _ in records if start.isdigit() and end.isdigit())
+        if not spent - 2 <= float(wall) <= spent + late and abs(float(wall) - recorded) > LATE_S:
             yield f"fact: {name}: Duration {wall} of {spent}"
+
+
+def _against(name: str, running: Running, records: Sequence[Sequence[str]]) -> Iterator[str]:
+    """What a document says that no record of accounting of this job says, nor the other source that it names."""
+    document = running.plan.job
+    others = {one.fact: str(one.other) for one in running.disagreements}
+    for place, tag in enumerate(("StartTime", "EndTime")):
+        value, told = document.value(tag), [record[place] for record in records]
+        if value is not None and told and not {"Unknown", "None"} & set(told) and not any(
+                abs(int(value) - int(one)) <= 1 for one in told) and tag not in others:
+            yield f"fact: {name}: {tag} {value} is in no record of accounting: {told}"
+    nodes = None if document.delivered is None else document.delivered.value("Node")
+    if nodes is not None and records and nodes not in [record[2] for record in records]:
+        yield f"fact: {name}: Node {nodes} is in no record of accounting: {records}"
 
 
 def _order(name: str, after: tuple[str, str], has_begun: bool, others: Sequence[Running]) -> Iterator[str]:
@@ -552,15 +632,17 @@ def sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Site]]:
     """The three clusters."""
     with ExitStack() as stack, ThreadPoolExecutor() as starting:
         enter_lab("slurm", monkeypatch)         # skips where there is none
+        monkeypatch.setenv("SLURM_LAB_CPUS", "32")      # jobs that last must not keep all others waiting
         both = [starting.submit(stack.enter_context, a_slurm("lab")) for _ in range(2)]
         enter_lab("sge", monkeypatch)
         folder = Path(os.environ[LABS["sge"]])
-        sites = [Site("sge", "sge", folder, dict(os.environ))]
+        sites = [Site("sge", "sge", folder, {**os.environ, "STORM_SITE": "none"})]
         for number, one in enumerate(both):
             with pytest.MonkeyPatch.context() as own:
                 own.setenv(LABS["slurm"], str(one.result()))
                 enter_lab("slurm", own)
-                sites.append(Site(f"slurm{number}", "slurm", one.result(), dict(os.environ)))
+                name = f"slurm{number}"
+                sites.append(Site(name, "slurm", one.result(), {**os.environ, "STORM_SITE": name}))
         yield sites
 
 

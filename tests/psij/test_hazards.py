@@ -517,6 +517,7 @@ def _handled(what: str, rate: str, own: int, most: int) -> str:
     return _HANDLED.format(what=what, seconds=seconds, anew=anew, own=own, most=most, deepest=deepest)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", [*FORKS, *SIGNALS])
 def test_a_program_in_one_place(name: str, tmp_path: Path) -> None:
     program, output = {**FORKS, **SIGNALS}[name]
@@ -528,6 +529,7 @@ CALLED: Final = [(handler, rate) for handler in HANDLERS for rate in RATES] if o
     else [*zip(HANDLERS, cycle(RATES), strict=False)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("handler", "rate"), CALLED)
 def test_a_handler_that_submits_while_the_program_submits(handler: str, rate: str, tmp_path: Path) -> None:
     program = _handled(HANDLERS[handler], rate, own=12, most=25)
@@ -540,6 +542,7 @@ PLACED: Final = [(where, name) for number, name in enumerate(PLACES) for step, w
                  or (step - number) % len(WHERE) in (0, 2 - number // len(WHERE))]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("where", "name"), PLACED)
 def test_a_program_where_processes_cannot_be_seen(where: str, name: str, tmp_path: Path) -> None:
     if why := _why_not(where):
@@ -610,6 +613,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     lab.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("name", BATCH)
 def test_a_program_with_a_resource_manager(name: str, tmp_path: Path) -> None:
@@ -617,6 +621,7 @@ def test_a_program_with_a_resource_manager(name: str, tmp_path: Path) -> None:
     assert _run(program, tmp_path, [], _BATCH) == (0, output, "")
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_a_handler_that_submits_to_a_resource_manager(handler: str, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from psij import JobAttributes, SubmitException
+from psij import JobAttributes, JobState, JobStatus, SubmitException
 from psij.executors.batch._terms import DEEDS
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.run.running import executor_of
@@ -112,6 +113,26 @@ def test_refusals_are_told(manager: Manager, quick: Stand) -> None:
         assert str(raised.value) == f"Job {job.native_id} cannot be held: {text.strip()}"
         assert raised.value.transient is transient
     job.cancel()
+
+
+@pytest.mark.parametrize(("phase", "command"), [("ERROR", "qmod -cj 7"), ("HELD", "qrls 7")])
+def test_a_job_in_error_is_released_by_what_clears_the_error(phase: str, command: str, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    """qrls ends well and leaves it in error: the job was said to be released, and waited for ever. Seen with 8.1.9."""
+    executor, job = executor_of("sge", BatchSchedulerExecutorConfig(work_directory=tmp_path)), a_job("true")
+    assert isinstance(executor, BatchSchedulerExecutor)
+    told: list[str] = []
+    job._native_id, job._status = "7", JobStatus(JobState.QUEUED, metadata={"phase": phase})
+
+    def run(words: list[str]) -> str:
+        told.append(" ".join(words))
+        if phase == "ERROR":            # and so it ends, where it has done it
+            raise subprocess.CalledProcessError(1, words, "root@localhost cleared error state of job 7\n")
+        return ""
+
+    monkeypatch.setattr(executor, "_run_command", run)
+    executor.release(job)
+    assert told == [command]
 
 
 def test_what_grid_engine_says_of_a_job_that_cannot_run_again(tmp_path: Path) -> None:

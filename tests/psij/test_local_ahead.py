@@ -172,6 +172,7 @@ def test_a_start_that_fails_leaves_no_new_file(executor: LocalJobExecutor, tmp_p
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["old"]
 
 
+@pytest.mark.sweep
 def test_others_submit_meanwhile(executor: LocalJobExecutor, tmp_path: Path) -> None:
     """Their requests go the same way, and every answer finds the one who asked; what jobs inherit changes as well."""
     several = [make(f"exit {number % 100 + 1}", tmp_path) for number in range(200)]
@@ -224,6 +225,7 @@ def test_records_are_those_of_the_jobs(executor: LocalJobExecutor, tmp_path: Pat
         assert found is not None and (str(found.pid), found.wait_status) == (job.native_id, number << 8)
 
 
+@pytest.mark.sweep
 def test_starters_killed_at_any_moment(executor: LocalJobExecutor, tmp_path: Path) -> None:
     """Every job has an end; where the starter went with its answer, that it is not known, and no job runs twice."""
     jobs = [make(f"echo {number} >> out", tmp_path) for number in range(200)]

@@ -165,6 +165,7 @@ def test_cancel_from_the_callback_of_queued(executor: LocalJobExecutor) -> None:
     assert ended(job)[0].state is JobState.CANCELED
 
 
+@pytest.mark.sweep
 def test_many_are_canceled_at_once(executor: LocalJobExecutor) -> None:
     jobs = [make("sleep 60") for _ in range(50)]
     for job in jobs:

@@ -91,6 +91,7 @@ def check(job: Job, statuses: list[JobStatus]) -> None:
         assert {JobState.STAGE_IN, JobState.CLEANUP} <= set(states)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("count", [500, 10_000 if os.environ.get("SSSJOB_SOAK") == "1" else 2_500])
 def test_states_from_several_threads(count: int) -> None:
     executor = Passive()
@@ -119,6 +120,7 @@ def drained(executor: JobExecutor) -> None:
     assert done.wait(60)
 
 
+@pytest.mark.sweep
 def test_callbacks_that_submit_cancel_and_wait() -> None:
     """Each job's end submits the next one, cancels it at once and waits for it, all inside callbacks."""
     executor, lock, done = Passive(), threading.Lock(), threading.Event()
@@ -148,6 +150,7 @@ def test_callbacks_that_submit_cancel_and_wait() -> None:
     assert done.wait(60) and len(set(ended)) == 400
 
 
+@pytest.mark.sweep
 def test_only_one_of_many_submits() -> None:
     executor = Passive()
     for _ in range(200):
@@ -164,6 +167,7 @@ def test_only_one_of_many_submits() -> None:
         assert len(refused) == THREADS - 1 and job.executor is executor
 
 
+@pytest.mark.sweep
 def test_waiting_meets_setting() -> None:
     """A waiter never sleeps past the state it waits for, whoever is first."""
     for _ in range(300):

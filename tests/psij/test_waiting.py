@@ -188,6 +188,9 @@ def test_a_hold_of_one_task_is_not_that_of_the_others() -> None:
      "/s/5.job: line 3: warning: setlocale: LC_CTYPE: cannot change locale (xx): No such file or directory", 1, ""),
     ("slurmstepd-n1: error: *** JOB 8 ON n1 CANCELLED AT 2026-11-27T14:17:43 DUE TO JOB REQUEUE ***\nit is bad", 2,
      "it is bad"),      # of the run before
+    ("/spool/node1/job00072/slurm_script: line 39: cd: /no where: No such file or directory", 126,
+     "the directory /no where: No such file or directory"),
+    ("/h/0f/launcher_lib.sh: line 33: /no/e: No such file or directory", 1, "/no/e: No such file or directory"),
     ("my own: line 3: 4 words ( exec", 1, "my own: line 3: 4 words ( exec")])
 def test_a_signal_is_told_in_plain_words(words: str, code: int, shown: str, tmp_path: Path) -> None:
     """The place in our own script and its command concern nobody, nor that the submitter's locale is not there."""

@@ -18,7 +18,7 @@ from sssjob.run.journal import open_journal
 from sssjob.xml.reader import read_document
 from tests.fakes import sge, slurm
 from tests.fakes.lab import Lab, install
-from tests.run.support import Desk, after, desk_on, group, shell
+from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
 FAKES = {"slurm": slurm, "sge": sge}
 
@@ -61,7 +61,7 @@ def told(client: Client) -> list[str]:
     return [finding.message for finding in client.findings]
 
 
-def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
+def test_jobs_of_another_cluster_are_left_alone(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither followed, nor believed, nor cancelled, nor submitted anew: the journal has what it had, and says where
     they are; and the other cluster's job of the same id runs on."""
     desk, there = twins.desk, twins.at("there")
@@ -84,6 +84,10 @@ def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
     twins.at("here")
     with pytest.raises(UsageError, match=r"@1 was submitted on another cluster, .*there.*: run its jobs"):
         desk.client().again(1, [0])     # it would run beside other files, for another account
+    with monkeypatch.context() as silent:           # nor where nobody says which cluster this is
+        silent.setattr("sssjob.run.whereabouts.cluster_of", lambda _: None)
+        with pytest.raises(UsageError, match=rf"there.*, and {desk.executor} does not say now whether it is that one"):
+            desk.client().again(1, [0])
     assert len(here.jobs()) == 1
 
 
@@ -294,3 +298,21 @@ def test_no_dependency_waits_for_a_stranger(twins: Twins) -> None:
     lab.stranger()
     outcome = desk.run(shell("exit 4", after("a", "OnFailure"), name="b"))
     assert [(job.word, job.exit_code) for job in outcome.jobs] == [("failed", 4)]
+
+
+def test_jobs_of_another_host_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of another cluster: it is said where they are, nobody waits for them, and no second one is begun here
+    beside the first. They were shown as running, as if somebody had just looked."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(shell("sleep 60"))
+        eventually(lambda: desk.job("a").row.native_id)
+        with monkeypatch.context() as moved:
+            moved.setattr("socket.gethostname", lambda: "login2")
+            moved.setattr("sssjob.run.journal.Entry.held", lambda _: False)     # whoever looks after them there
+            client = desk.client()
+            _, done = client.wait(["a"], 600)
+            assert not done and list(client.whereabouts.elsewhere) == [1]
+            assert "; this is login2. Its jobs are left alone here" in told(client)[0]
+            with pytest.raises(UsageError, match=r"@1 was submitted on the host .*: run its jobs again there"):
+                client.again(1, [0])
+        assert desk.client().cancel(["a"], 30)[1]

@@ -150,13 +150,15 @@ def test_events_that_are_damaged(tmp_path: Path) -> None:
             submission.events()
 
 
-@pytest.mark.parametrize("change", ["job = 1000", "data = '[]'", "data = '{}'"])
-def test_events_that_make_no_sense(tmp_path: Path, change: str) -> None:
-    """Of a job that there is not, or without what one of their kind has."""
+@pytest.mark.parametrize("change", ["events SET job = 1000", "events SET data = '[]'", "events SET data = '{}'",
+                                    "submissions SET document = '<JobGroup><Id>g</Id></JobGroup>'"])
+def test_contents_that_make_no_sense(tmp_path: Path, change: str) -> None:
+    """Events of a job that there is not, or without what one of their kind has, and a document without the jobs that
+    are listed, which was an IndexError of whoever asked for one of them."""
     with open_journal(tmp_path / "j.db") as journal:
         submission = entry(journal, "a")
         submission.flush(Event(0, "ended", "test", {"word": "done", "code": 0}))
-        journal._connection.execute(f"UPDATE events SET {change}")
+        journal._connection.execute(f"UPDATE {change}")
         with pytest.raises(AccessError, match="the journal cannot be used: it is damaged"):
             load(submission, lambda: psij.JobExecutor.get_instance("local"))
 

@@ -224,8 +224,8 @@ def test_a_job_that_has_ended_is_submitted_anew(desk: Desk) -> None:
 
 def test_some_jobs_of_a_group(desk: Desk) -> None:
     """What they wait for has ended as it should, or runs again too; otherwise it is refused."""
-    desk.submit(group("<JobDefaults><Name>n</Name></JobDefaults>", shell("true"), shell("exit 1", after("a"), name="b"),
-                      shell("true", after("b"), name="c")))
+    desk.submit(group("<JobDefaults><Name>n</Name></JobDefaults>", shell("true"),
+                      shell("[ -e go ]", after("a"), name="b"), shell("true", after("b"), name="c")))
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"a": "done", "b": "failed", "c": "skipped"}
     with pytest.raises(UsageError, match=r"^c waits for OnSuccess b, which does not hold; run both again$"):
         desk.client().again(1, [2])
@@ -235,9 +235,12 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
     assert repeated.entry is not None and repeated.entry.document.count("<JobDefaults>") == 1
     # the Id of the group meant the jobs that ran again alone: a was in it no more
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"b": "failed", "c": "skipped", "a": "done"}
+    (desk.folder / "go").touch()
     desk.client().again(2, [0])
     desk.wait("b")
-    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@2.2", "@3.1"]
+    desk.client().again(1, [2])         # b has ended well since then: c waits for it no more
+    assert desk.wait("c") == {"c": ("done", 0)}
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@3.1", "@4.1"]
     assert [row.key for row in desk.client().journal.find("b")] == ["@3.1"]
 
 

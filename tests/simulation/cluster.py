@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,6 +76,8 @@ class Run:
     start: float
     end: float | None = None
     state: str = "RUNNING"
+    stopped: float | None = None    # since when it is suspended
+    paused: float = 0.0             # seconds for which it was
 
 
 @dataclass
@@ -100,6 +102,8 @@ class NativeJob:
     exit: int = 0
     signal: int = 0
     canceled_by: list[str] = field(default_factory=list)
+    orders: list[tuple[str, str]] = field(default_factory=list)     # what else clients had done to it, and who
+    changed: float = 0.0            # when its state changed last
     gone: bool = False              # the controller has forgotten it
     eligible: float = 0.0           # when it was submitted, or requeued
     folder: Path | None = None      # where it works, as its script says
@@ -113,8 +117,14 @@ class NativeJob:
 
     @property
     def has_record(self) -> bool:
-        """Whether it has a row of its own: elements of an array that wait have one together."""
-        return not self.array or self.state != "PENDING" or bool(self.runs) or self.over
+        """Whether it has a row of its own: elements of an array that wait have one together, but for those of which
+        somebody held or released one."""
+        return not self.array or self.state != "PENDING" or bool(self.runs or self.orders) or self.over
+
+    @property
+    def is_on_nodes(self) -> bool:
+        """Whether it has processors, also while it is suspended."""
+        return self.state in ("RUNNING", "SUSPENDED")
 
     @property
     def over(self) -> bool:
@@ -143,6 +153,7 @@ class Cluster:
         self.jobs: list[NativeJob] = []
         self.calls: list[tuple[float, str]] = []
         self.up = self.accounting_up = True
+        self.astray = 0.0           # by how much the clocks of its login hosts have been wrong
         self._next = settings.first
         self._files: list[tuple[float, Callable[[], None]]] = []
 
@@ -165,8 +176,9 @@ class Cluster:
         for job in self.jobs:
             if not job.over and not job.gone:
                 if job.state == "RUNNING" and job.run is not None:
-                    times.append(job.run.start + job.lasts)
-                elif not job.held and (ready := job.eligible + self.settings.wait) > self.kernel.now:
+                    times.append(job.run.start + job.run.paused + job.lasts)
+                elif job.state == "PENDING" and not job.held and (
+                        ready := job.eligible + self.settings.wait) > self.kernel.now:
                     times.append(ready)         # else it begins with an end, which brings all jobs to the present
         return min(times, default=None)
 
@@ -177,16 +189,16 @@ class Cluster:
             return False
         if job.tag is not None and self._running() >= self.settings.slots:
             return False
-        if job.beside is not None and sum(one.state == "RUNNING" for one in self._array_of(job)) >= job.beside:
+        if job.beside is not None and sum(one.is_on_nodes for one in self._array_of(job)) >= job.beside:
             return False
-        job.state = "RUNNING"
+        job.state, job.changed = "RUNNING", now
         job.runs.append(Run(job.eligible, now))
         self._record(job, ".start", f"{job.tag} {self._shown(now)}\n", now)
         return True
 
     def _running(self) -> int:
         """Jobs of ours that run: those of strangers have nodes of their own."""
-        return sum(job.state == "RUNNING" for job in self.jobs if job.tag is not None)
+        return sum(job.is_on_nodes for job in self.jobs if job.tag is not None)
 
     def _turn(self, job: NativeJob) -> bool:
         for kind, other_id in job.after:
@@ -203,13 +215,15 @@ class Cluster:
 
     def _end(self, job: NativeJob, now: float) -> bool:
         run = job.run
-        if job.state != "RUNNING" or run is None or now < run.start + job.lasts:
+        if job.state != "RUNNING" or run is None or now < run.start + run.paused + job.lasts:
             return False
-        self.finish(job, "FAILED" if job.gives else "COMPLETED", run.start + job.lasts, exit_code=job.gives)
+        self.finish(job, "FAILED" if job.gives else "COMPLETED", run.start + run.paused + job.lasts,
+                    exit_code=job.gives)
         return True
 
     def finish(self, job: NativeJob, state: str, at: float, exit_code: int = 0, signal: int = 0) -> None:
         """End a job, and its run if it leads one."""
+        self.resume(job)
         run = job.run
         if job.state == "RUNNING" and run is not None:
             run.end, run.state = at, state
@@ -218,7 +232,23 @@ class Cluster:
                 self._leave_result(job, at)
                 lines = [str(exit_code), str(job.tag), *map(str, times)]
                 self._record(job, ".ec", "\n".join(lines) + "\n", at + self.settings.late)
-        job.state, job.end, job.exit, job.signal = state, at, exit_code, signal
+        job.state, job.end, job.exit, job.signal, job.changed = state, at, exit_code, signal, self.kernel.now
+
+    def suspend(self, job: NativeJob) -> None:
+        """Stop a job that runs, as an operator or a job of a better queue does."""
+        if job.state == "RUNNING" and job.run is not None:
+            job.state, job.run.stopped, job.changed = "SUSPENDED", self.kernel.now, self.kernel.now
+
+    def resume(self, job: NativeJob) -> None:
+        """Let a job go on that is suspended."""
+        run = job.run
+        if job.state == "SUSPENDED" and run is not None and run.stopped is not None:
+            run.paused += self.kernel.now - run.stopped
+            job.state, run.stopped, job.changed = "RUNNING", None, self.kernel.now
+
+    def has_counted(self, run: Run) -> float:
+        """For how many seconds of a run its manager accounts: those in which it was suspended are none of Slurm's."""
+        return 0.0 if run.end is None else run.end - run.start - run.paused
 
     def _leave_result(self, job: NativeJob, at: float) -> None:
         """What a program writes that runs to its end: a file in its folder, which says whose it is."""
@@ -233,18 +263,21 @@ class Cluster:
 
     def break_down(self, job: NativeJob, state: str) -> None:
         """End a job for good by what is not its fault."""
-        self.finish(job, "NODE_FAIL" if state == "REQUEUED" else state, self.kernel.now)
+        self.finish(job, "NODE_FAIL" if state == "REQUEUED" else state, self.kernel.now,
+                    signal=125 if state == "OUT_OF_MEMORY" else 0)
 
     def requeue(self, job: NativeJob, state: str) -> None:
         """Take a job off its nodes and into the queue again: NODE_FAIL, PREEMPTED or REQUEUED."""
+        self.resume(job)
         run = job.run
         if job.state == "RUNNING" and run is not None:
             run.end, run.state = self.kernel.now, state
-            job.state, job.eligible = "PENDING", self.kernel.now
+            job.state, job.eligible, job.changed = "PENDING", self.kernel.now, self.kernel.now
 
     def forget(self, job: NativeJob) -> None:
         """Have the controller lose a job: accounting keeps what it has."""
-        job.gone = True
+        self.resume(job)
+        job.gone, job.changed = True, self.kernel.now
         if not job.over:
             job.state = "LOST"
             job.end = self.kernel.now
@@ -294,7 +327,8 @@ class Cluster:
         return [one for one in self.jobs if one.array == job.array and one.script == job.script]
 
     def _number(self) -> int:
-        taken = {job.number for job in self.jobs if not job.gone and not self._dropped(job)}
+        taken = {number for job in self.jobs if not job.gone and not self._dropped(job)     # an array keeps its own
+                 for number in (job.number, job.array)}
         while self._next in taken:
             self._next += 1
         number = self._next
@@ -377,14 +411,44 @@ class Cluster:
         virtual, found = _virtual(script), _DIRECTORY.search(script.read_text())
         job = NativeJob(self._number(), US, virtual["tag"], name, str(script), comment, self.kernel.now,
                         virtual["lasts"], virtual["gives"], after, held, begin, eligible=self.kernel.now,
-                        folder=None if found is None else Path(found[1]))
+                        folder=None if found is None else Path(found[1]), changed=self.kernel.now)
         self.jobs.append(job)
         return job
 
     def _cancel(self, job: NativeJob, signal: int) -> None:
         """End a job as somebody wishes."""
-        job.canceled_by.append(self.kernel.here.name if self.kernel.here is not None else "nobody")
-        self.finish(job, "CANCELLED", self.kernel.now, signal=signal if job.state == "RUNNING" else 0)
+        job.canceled_by.append(self._asker)
+        self.finish(job, "CANCELLED", self.kernel.now, signal=signal if job.is_on_nodes else 0)
+
+    @property
+    def _asker(self) -> str:
+        return self.kernel.here.name if self.kernel.here is not None else "nobody"
+
+    def _order(self, order: str, jobs: Sequence[NativeJob], since: str) -> str:
+        """Hold, release or requeue jobs; why not, where that is so. since: what is said of a job that is not there."""
+        jobs = [job for job in jobs if not self._dropped(job)]
+        wrong = "" if jobs else since
+        for job in jobs:
+            if order != "requeue" and (job.over or job.is_on_nodes):
+                wrong = "Job is no longer pending execution"
+            elif order == "requeue" and job.state == "PENDING":
+                wrong = "Job is pending execution"
+            else:
+                job.orders.append((order, self._asker))
+                job.changed = self.kernel.now
+                if order == "requeue":
+                    self._requeue_asked(job)
+                else:
+                    job.held = order == "hold"
+        return wrong
+
+    def _requeue_asked(self, job: NativeJob) -> None:
+        """Put a job into the queue again because somebody wants it: Slurm does it to jobs that have ended too."""
+        if job.over:
+            job.end, job.state, job.exit, job.signal = None, "PENDING", 0, 0
+            job.eligible = self.kernel.now
+        else:
+            self.requeue(job, "REQUEUED")
 
     def sbatch(self, arguments: list[str]) -> Answer:
         """Take a job."""
@@ -478,18 +542,22 @@ class Cluster:
         state = job.state if run is None else run.state
         if end is not None and now < end + self.settings.lag:       # it has not been told yet
             end, state = None, "RUNNING" if run is not None else "PENDING"
+        if run is not None and run.stopped is not None:
+            state = "SUSPENDED"
         if state == "LOST" or (run is not None and job.gone and job.state == "LOST" and run is job.run):
             end, state = None, "RUNNING" if run is not None else "PENDING"
         code = job.exit if end is not None and run is job.run else 0
         began = None if run is None else self._shown(run.start)
-        elapsed = 0 if began is None else (self._shown(now) if end is None else self._shown(end)) - began
+        paused = 0 if run is None else round(run.paused)
+        elapsed = 0 if began is None else (self._shown(now) if end is None else self._shown(end)) - began - paused
         return {"JobID": self._shown_id(job), "JobIDRaw": str(job.number), "JobName": job.name,
                 "State": f"CANCELLED by {US}" if state == "CANCELLED" else state,
                 "ExitCode": f"{code - 128 if code >= 128 else code}:{job.signal if end is not None else 0}",
                 "Submit": str(self._shown(job.submit if run is None and not job.runs else
                                           job.eligible if run is None else run.submit)),
                 "Start": "None" if began is None else str(began), "End": "Unknown" if end is None else str(
-                    self._shown(end)), "ElapsedRaw": str(elapsed), "Suspended": "00:00:00", "TotalCPU": "00:01.500",
+                    self._shown(end)), "ElapsedRaw": str(elapsed), "Suspended": f"{paused // 60:02d}:{paused % 60:02d}",
+                "TotalCPU": "00:01.500",
                 "NCPUS": "1", "NNodes": "1", "NodeList": "None assigned" if run is None else "node1",
                 "MaxRSS": "", "AveRSS": "", "Partition": "batch", "AllocTRES": "cpu=1,mem=100M,node=1,billing=1",
                 "ConsumedEnergyRaw": "0", "Account": "physics", "QOS": "normal", "Cluster": self.settings.name,
@@ -503,15 +571,13 @@ class Cluster:
             return Answer(0, f"Configuration data as of today\nClusterName             = {name}\n"
                              f"SlurmctldHost[0]        = {self.host}\nSlurmctldPort           = 6817\n"
                              "MaxArraySize            = 1001\n")
+        order = {"uhold": "hold"}.get(arguments[0], arguments[0])
+        if order != "show":
+            wrong = self._order(order, self.find_all(arguments[-1]), "Invalid job id specified")
+            return Answer(int(bool(wrong)), "", f"{wrong} for job {arguments[-1]}\n" if wrong else "")
         job = self.find(arguments[-1])
         if job is None or self._dropped(job):
             return Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
-        if arguments[0] == "release":
-            job.held = False
-            return Answer(0, "")
-        if arguments[0] == "hold":
-            job.held = True
-            return Answer(0, "")
         values, run = self._queued(job), job.life
         element = f"ArrayJobId={job.array} ArrayTaskId={job.element} " if job.array else ""
         return Answer(0, f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "

@@ -76,10 +76,36 @@ class GridEngine(Cluster):
                 missing = True
                 lines.append(f'denied: job "{native_id}" does not exist\n')
             for job in jobs:
-                lines.append(f"us has {'registered the job' if job.state == 'RUNNING' else 'deleted job'} "
-                             f"{native_id}{' for deletion' if job.state == 'RUNNING' else ''}\n")
+                lines.append(f"us has {'registered the job' if job.is_on_nodes else 'deleted job'} "
+                             f"{native_id}{' for deletion' if job.is_on_nodes else ''}\n")
                 self._cancel(job, signal=9)
         return Answer(int(missing), "".join(lines))
+
+    def has_counted(self, run: Run) -> float:
+        """The wall time of its records goes on while a job is suspended."""
+        return 0.0 if run.end is None else run.end - run.start
+
+    def qhold(self, arguments: list[str]) -> Answer:
+        """Keep jobs from starting: those that run already are only not started again."""
+        return self._ordered("hold", arguments[-1], "modified hold of job {}\n")
+
+    def qrls(self, arguments: list[str]) -> Answer:
+        """End such a hold."""
+        return self._ordered("release", arguments[-1], "modified hold of job {}\n")
+
+    def qmod(self, arguments: list[str]) -> Answer:
+        """Have a job that runs begin anew."""
+        return self._ordered("requeue", arguments[-1], "Pushed rescheduling of job {} on host node1\n")
+
+    def _ordered(self, order: str, native_id: str, words: str) -> Answer:
+        wrong = self._order(order, [job for job in self.find_all(native_id) if not job.over], "job does not exist")
+        if order == "requeue" and wrong == "job does not exist":
+            return Answer(1, f'invalid queue or job "{native_id}"\n')
+        if wrong == "job does not exist":
+            return Answer(1, f"denied: job \"{native_id}\" does not exist\n")
+        if wrong and order == "requeue":
+            return Answer(0, f"The job {native_id} is not running\n")
+        return Answer(0, words.format(native_id))
 
     def qstat(self, arguments: list[str]) -> Answer:
         """The queue, or what it knows of some jobs."""
@@ -92,11 +118,12 @@ class GridEngine(Cluster):
                 continue
             rest = [one.element for one in self._array_of(job) if job.array and not one.has_record]
             tasks = f"<tasks>{job.element if job.has_record else _range(rest)}</tasks>" if job.array else ""
-            run, word = (job.run, "running") if job.state == "RUNNING" else (None, "pending")
+            run, word = (job.run, "running") if job.is_on_nodes else (None, "pending")
             when = f"<JB_submission_time>{_xml(self._shown(job.submit))}</JB_submission_time>" if run is None else \
                 f"<JAT_start_time>{_xml(self._shown(run.start))}</JAT_start_time>"
             letters = ("R" if len(job.runs) > (run is not None) else "") + (
-                "r" if run is not None else "hqw" if job.held or job.after else "qw")
+                "s" if job.state == "SUSPENDED" else "r" if run is not None else
+                "hqw" if job.held or job.after else "qw")
             lines.append(f"    <job_list state=\"{word}\"><JB_job_number>{job.number}</JB_job_number>"
                          f"<JB_name>{escape(job.name, quote=False)}</JB_name><JB_owner>{name_of(job.user)}</JB_owner>"
                          f"<state>{letters}</state>{when}<queue_name>{'all.q@node1' if run is not None else ''}"

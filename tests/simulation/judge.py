@@ -21,6 +21,7 @@ from sssjob.run.submitting import RETRIES
 from tests.simulation.cluster import Cluster, NativeJob
 from tests.simulation.kernel import EPOCH
 from tests.simulation.plans import AWAY, STAGED
+from tests.simulation.promises import of_group, of_submission, of_wishes
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Event, Journal
@@ -33,6 +34,7 @@ _LONG_S = 3600.0        # longer than any world
 _LATE_S = 25            # that a request may be under way
 _SOON_S = 2.0           # in which a client writes down what it has done
 _FULL = ("QOSMax", "jobs are allowed per user")
+_REASONS = {"NODE_FAIL": "node-failure", "PREEMPTED": "preempted", "TIMEOUT": "timeout", "OUT_OF_MEMORY": "memory"}
 _Made = list[tuple[Cluster, NativeJob]]
 
 
@@ -48,9 +50,15 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
                 yield f"foreign: {cluster.settings.name} {job.number} of {job.user} was cancelled by {job.canceled_by}"
     tags: set[str] = set()
     numbers = list(dict.fromkeys(row.submission for row in journal.rows()))
-    documents = [journal.entry(number).document for number in numbers]
+    entries = [journal.entry(number) for number in numbers]
+    documents = [entry.document for entry in entries if entry.request is not None]      # others are run anew
     if len(set(documents)) < len(documents):
         yield f"twice: {len(documents)} submissions of {len(set(documents))} documents"
+    pruned = [job for number, jobs in world.known.items() if number not in numbers for job in jobs]
+    alike = _alike(pruned, journal)
+    for running, events in pruned:
+        tags |= {event.data["tag"] for event in events if event.kind == "intent"}
+        yield from _of_job(running, events, natives, settled=False)
     for number in numbers:
         submission = client.standing(journal.entry(number))
         history = journal.entry(number).events()
@@ -59,11 +67,27 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
             own_tags = [event.data["tag"] for event in events if event.kind == "intent"]
             tags |= set(own_tags)
             yield from _of_job(running, events, natives)
-            yield from _left_behind(world, running, natives, own_tags)
+            yield from _left_behind(world, running, natives, alike.get(str(running.row.id), own_tags))
         yield from _depending(submission.jobs, history, natives)
+        yield from of_group(submission, history)
+        yield from of_submission(number, submission.cap, [
+            job for event in history if event.kind == "intent" for _, job in natives.get(event.data["tag"], ())])
     for tag in natives.keys() - tags:
         yield f"nobody's: native job {natives[tag][0][1].number}"
     yield from _stagings(world)
+
+
+def _alike(pruned: Sequence[tuple[Any, list[Event]]], journal: Journal) -> dict[str, list[str]]:
+    """The tags of all jobs of one Id: a job that is run anew leaves its files where the first one did."""
+    tags: dict[str, list[str]] = {}
+    rows = {(row.submission, row.job): str(row.id) for row in journal.rows()}
+    histories = [(running.row.id, event) for running, events in pruned for event in events]
+    histories += [(rows[number, event.job], event) for number in {number for number, _ in rows}
+                  for event in journal.entry(number).events()]
+    for name, event in histories:
+        if event.kind == "intent":
+            tags.setdefault(str(name), []).append(event.data["tag"])
+    return tags
 
 
 def _depending(jobs: Sequence[Any], history: Sequence[Event], natives: dict[str, _Made]) -> Iterator[str]:
@@ -86,7 +110,8 @@ def _depending(jobs: Sequence[Any], history: Sequence[Event], natives: dict[str,
                 yield f"depended: {running.row.key} ran, {need.text}: {[_summary(job) for job in others]}"
 
 
-def _of_job(running: Any, events: list[Event], natives: dict[str, _Made]) -> Iterator[str]:
+def _of_job(running: Any, events: list[Event], natives: dict[str, _Made], settled: bool = True) -> Iterator[str]:
+    """Of one job. settled: accounting had told all when its document was read."""
     row, attempts = running.row, _attempts(events)
     what = f"{row.key} ({row.native_id}, {row.outcome}, {row.exit_code})"
     made = [item for tags in attempts for tag in tags for item in natives.get(tag, ())]
@@ -98,7 +123,8 @@ def _of_job(running: Any, events: list[Event], natives: dict[str, _Made]) -> Ite
         several = [job for tag in tags for _, job in natives.get(tag, ()) if _is_more_than_nothing(job)]
         if len(several) > 1:
             yield f"doubled: {what}: {[job.number for job in several]}"
-    wished = any(event.kind == "cancel" for event in events)
+    wished = any(event.kind in ("cancel", "group") for event in events)
+    yield from of_wishes(what, events, jobs)
     yield from _retries(what, running, attempts, natives, wished)
     if not wished and row.outcome != "skipped" and any(
             who != "dependency" for job in jobs for who in job.canceled_by):
@@ -114,7 +140,8 @@ def _of_job(running: Any, events: list[Event], natives: dict[str, _Made]) -> Ite
         yield f"not true: {what}: {[_summary(job) for job in jobs]}, {message}"
     yield from _given_up(what, message, events)
     yield from _facts(what, running, made, events)
-    yield from _left_out(what, running, last)
+    if settled:
+        yield from _left_out(what, running, last)
     yield from _charge(what, running, made)
 
 
@@ -153,8 +180,8 @@ def _clause(retry: Any, job: NativeJob, used: Sequence[str]) -> Any:
     """The clause of a Retry after which another attempt follows this end."""
     if retry is None or not job.over or job.canceled_by:
         return None
-    if job.state in ("NODE_FAIL", "PREEMPTED"):
-        return retry.next_for({"NODE_FAIL": "node-failure", "PREEMPTED": "preempted"}[job.state], None, list(used))
+    if job.state in _REASONS:
+        return retry.next_for(_REASONS[job.state], None, list(used))
     if job.state != "FAILED":
         return None
     return retry.next_for("signal", None, list(used)) if job.signal else retry.next_for(None, job.exit, list(used))
@@ -210,7 +237,7 @@ def _truths(jobs: list[NativeJob], events: list[Event], wished: bool, message: s
                 continue
         if job.canceled_by or job.state == "CANCELLED":
             ends.add(("canceled", None))
-        elif job.state in ("NODE_FAIL", "PREEMPTED") or job.signal:
+        elif job.state in _REASONS or job.signal:
             ends |= {("failed", None), *([("canceled", None)] if wished else [])}
         elif job.state in ("COMPLETED", "FAILED"):
             ends.add(("failed" if job.exit else "done", job.exit))
@@ -238,7 +265,7 @@ def _facts(what: str, running: Any, made: _Made, events: list[Event]) -> Iterato
     ends = [_shown(cluster, run.end) for cluster, _, run in lives if run.end is not None]
     ends += [_shown(cluster, native.end) for cluster, native in made if native.end is not None]
     submits = [_shown(cluster, native.submit) for cluster, native in made]
-    submits += range(min(submits, default=0) - _LATE_S, min(submits, default=0))   # it was under way
+    submits += [before for at in submits for before in range(at - _LATE_S, at)]     # it was under way
     for name, truth in (("StartTime", starts), ("EndTime", ends), ("SubmitTime", submits)):
         value = job.value(name)
         if name == "EndTime" and (not lives or _vanished(row, made)):
@@ -283,7 +310,7 @@ def _held(made: _Made, row: Any) -> tuple[float, float]:
     was silent is by our clock, its start by another.
     """
     lives = [(job, run) for _, job in made for run in job.runs]
-    spent = sum(run.end - run.start for _, run in lives if run.end is not None)
+    spent = sum(cluster.has_counted(run) for cluster, job in made for run in job.runs)
     error = _TOLERANCE_S * max(len(lives), 1) + (_slack(made) if row.outcome == "canceled" else 0)
     sure = len(lives) == len(made) and all(len(job.runs) == 1 and not job.gone for _, job in made) and (
         len(made) == 1 or row.exit_code is not None)
@@ -292,7 +319,7 @@ def _held(made: _Made, row: Any) -> tuple[float, float]:
 
 def _slack(made: _Made) -> float:
     """Our clock, the node's and the controller's may differ, and each is a source."""
-    return _TOLERANCE_S + max((abs(cluster.settings.clock) for cluster, _ in made), default=0.0)
+    return _TOLERANCE_S + max((abs(cluster.settings.clock) + cluster.astray for cluster, _ in made), default=0.0)
 
 
 def _delivered(job: Any, name: str) -> Any:

@@ -19,11 +19,15 @@ ENDLESS = "sleep 100000"        # a job that only a cancel ends
 LATEST_S = 120.0                # when the last step of a plan is
 AWAY = "the file server is away"     # why a copy fails for a while
 STAGED = "result.txt"           # what a job leaves in its folder
+_MORE_RETRIES = ("timeout=1", "memory=1 exit(3)=1", "timeout=1 signal=1 total=1")
 RETRIES = ("exit(3)=1", "exit=2", "failed=1", "node-failure=1 exit(200)=1")
 _FAULTS = ("refused", "lost request", "lost answer", "cut", "slow", "garbage", "empty", "disk", "late")
 _STEPS = ("submit", "submit", "again", "look", "wait", "cancel", "refresh", "stranger", "requeue", "break", "forget",
           "reset", "outage", "storm", "storm", "power")
 _ARRAYS = 0.3                   # of the plans have arrays
+#: From this seed on users do more than submit, wait and cancel; those before it are kept as tests as they are.
+_BUSY_FROM = 12_000_000
+_BUSY_STEPS = ("hold", "hold", "release", "rerun", "rerun", "anew", "pause", "prune", "clock", "again", "break")
 _DEADLY = ("submit", "again", "look", "wait", "cancel")
 
 
@@ -46,6 +50,8 @@ def make_plan(seed: int) -> Plan:
               for step in steps if "die" in step and chance.random() < 0.4]
     steps += _no_disk(random.Random(f"disk {seed}"), steps)
     _make_arrays(random.Random(f"arrays {seed}"), steps)
+    if seed >= _BUSY_FROM:
+        steps += _busy(random.Random(f"busy {seed}"), steps, submissions, len(clusters))
     return {"seed": seed, "clusters": clusters, "steps": sorted(steps, key=lambda step: float(step["at"]))}
 
 
@@ -58,6 +64,40 @@ def _no_disk(chance: random.Random, steps: Sequence[Mapping[str, Any]]) -> list[
     return [{"at": step["at"], "on": step["on"], "do": "storm", "seconds": round(chance.uniform(10, 30), 1),
              "what": "controller", "faults": ["disk"], "rate": 1.0},
             {"at": round(step["at"] + 1.0, 1), "on": step["on"], "do": "wait", "seconds": 60.0, "clients": 1}]
+
+
+def _busy(chance: random.Random, steps: Sequence[dict[str, Any]], submissions: int, clusters: int,
+          ) -> Iterator[dict[str, Any]]:
+    """What users do besides, and what submissions ask for beside their jobs."""
+    for step in steps:
+        if step["do"] == "submit":
+            if chance.random() < 0.2:
+                step["cap"] = chance.choice((1, 2))
+            if chance.random() < 0.25:
+                step["failfast"] = True
+            for job in step["jobs"]:
+                if chance.random() < 0.15:
+                    job["held"] = True
+                if "retry" in job and chance.random() < 0.5:
+                    job["retry"] = chance.choice(_MORE_RETRIES)
+    for _ in range(chance.randint(1, 5)):
+        step = {"at": round(chance.uniform(1, LATEST_S), 1), "on": chance.randrange(clusters),
+                "do": chance.choice(_BUSY_STEPS)}
+        match step["do"]:
+            case "hold" | "release" | "rerun" | "anew" | "pause" | "break":
+                step["job"] = chance.randrange(4)
+            case "again":
+                step |= {"name": chance.randrange(submissions), "door": chance.choice("ab")}
+            case "clock":
+                step["seconds"] = chance.choice((-60.0, -5.0, 5.0, 60.0))
+        if step["do"] == "pause":
+            step["seconds"] = round(chance.uniform(2, 30), 1)
+        if step["do"] == "break":
+            step["state"] = chance.choice(("TIMEOUT", "OUT_OF_MEMORY"))
+        if step["do"] in ("hold", "release", "rerun", "anew", "again", "prune") and chance.random() < 0.3:
+            step["die"] = {"at": chance.choice(("command", "commit", "commit")), "count": chance.randint(1, 6),
+                           "before": chance.random() < 0.5}
+        yield step
 
 
 def _make_arrays(chance: random.Random, steps: Sequence[Mapping[str, Any]]) -> None:
@@ -119,9 +159,9 @@ def _jobs(chance: random.Random) -> list[dict[str, Any]]:
     return jobs
 
 
-def document(jobs: Sequence[Mapping[str, Any]], folder: Path, prefix: str = "a") -> str:
+def document(jobs: Sequence[Mapping[str, Any]], folder: Path, prefix: str = "a", failfast: bool = False) -> str:
     """A group of jobs a0, a1, ... folder: where those work that leave files; what they leave is brought to ``back`` in
-    it."""
+    it. failfast: the group ends with its first failure."""
     parts = []
     for number, job in enumerate(jobs):
         name = f"{prefix}{number}"
@@ -139,9 +179,12 @@ def document(jobs: Sequence[Mapping[str, Any]], folder: Path, prefix: str = "a")
             more += _extension("Scheduler", "Array", job["array"])
         if "retry" in job:
             more += _extension("Scheduler", "Retry", job["retry"])
+        if "held" in job:
+            more += "<Hold>User</Hold>"
         parts.append(f"<Job><Id>{name}</Id><Executable>/bin/sh</Executable><Arguments>-c '{job['script']}'</Arguments>"
                      f"<Environment export='true'/>{more}</Job>")
-    return f"<JobGroup>{''.join(parts)}</JobGroup>"
+    defaults = f"<JobDefaults>{_extension('Scheduler', 'OnFailure', 'fail-fast')}</JobDefaults>" if failfast else ""
+    return f"<JobGroup>{defaults}{''.join(parts)}</JobGroup>"
 
 
 def _extension(kind: str, name: str, text: str) -> str:
@@ -176,6 +219,9 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
             yield {**plan, "steps": [*before, *after]}
         if "die" in step:
             yield {**plan, "steps": [*before, {k: v for k, v in step.items() if k != "die"}, *after]}
+        for name in ("cap", "failfast", "door"):
+            if name in step:
+                yield {**plan, "steps": [*before, {k: v for k, v in step.items() if k != name}, *after]}
         yield from ({**plan, "steps": [*before, {**step, "jobs": jobs}, *after]} for jobs in _fewer(step))
     for place, cluster in enumerate(plan["clusters"]):
         for name, value in _PLAIN.items():
@@ -192,7 +238,7 @@ def _fewer(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
         kept = [job for at, job in enumerate(jobs) if at != last]
         if kept and all(job.get("after", 0) < len(kept) for job in kept):
             yield kept
-        for name in ("stage", "retry", "array"):
+        for name in ("stage", "retry", "array", "held"):
             if name in jobs[last]:
                 plain = {key: value for key, value in jobs[last].items() if key != name}
                 yield [*jobs[:last], plain, *jobs[last + 1:]]

@@ -33,15 +33,18 @@ from sssjob.conversion.settings import Settings as Stated
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
 from sssjob.run.client import Client
-from sssjob.run.journal import Entry, Journal, open_journal
+from sssjob.run.journal import Entry, Event, Journal, open_journal
+from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.fakes.inside import _without_env
+from tests.simulation import users
 from tests.simulation.cluster import Cluster, Settings
 from tests.simulation.gridengine import GridEngine
 from tests.simulation.judge import complaints
 from tests.simulation.kernel import Deadlock, Kernel, Process
 from tests.simulation.memory import Memory
 from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, Plan, document, make_plan
+from tests.simulation.promises import shown
 from tests.simulation.storage import Connection, Disk
 
 __all__ = ["World", "carry_out", "warm_up"]
@@ -50,7 +53,7 @@ _LAST_S = 900.0                 # what the last clients may take, when all is we
 _POWER_S = 15.0                 # until a cut that nobody's writing brings on
 _LATE_S = 25.0                  # the longest that a request is under way: less than ``lost_after``
 _SETTLED_S = 15.0               # after which accounting has told all
-_CHANGING = ("sbatch", "scancel", "qsub", "qdel")
+_CHANGING = ("sbatch", "scancel", "qsub", "qdel", "qhold", "qrls", "qmod")
 _CONFIG: Mapping[str, Any] = {"queue_polling_interval": 10, "initial_queue_polling_delay": 2, "command_timeout": 20,
                               "accounting_delay": 10, "lost_after": 30}
 _SGE = "psij.executors.batch.sge.SGEJobExecutor"
@@ -71,6 +74,8 @@ class World:
         self.clients: list[Process] = []
         self.stagings: list[Staged] = []
         self.wrong: list[str] = []
+        self.ahead = [0.0 for _ in self.clusters]       # by how much the clock of each cluster's login hosts is
+        self.known: dict[int, list[tuple[Running, list[Event]]]] = {}   # jobs with their histories, before a prune
         needs_disk = any(step["do"] == "power" for step in plan["steps"])
         self.disk = Disk(folder / "journal.db", self.kernel.chance) if needs_disk else None
         self.memory = Memory(self.kernel.rest)
@@ -165,7 +170,8 @@ class World:
             case "again":
                 made = next(one for one in self.plan["steps"] if one.get("token") == step["name"])
                 if made["at"] <= self.kernel.now:
-                    self._client(made["on"], "again", lambda: self._submit(made["on"], made), step.get("die"))
+                    self._client(made["on"], "again", lambda: self._submit(made["on"], made), step.get("die"),
+                                 step.get("door"))
             case "refresh":
                 self._client(on, "refresh", lambda: self._refresh(on), None)
             case "power":
@@ -177,6 +183,12 @@ class World:
                     self._client(on, "wait", lambda: self._wait(on, step["seconds"]), step.get("die"))
             case "cancel":
                 self._client(on, "cancel", lambda: self._cancel(on, step["name"]), step.get("die"))
+            case "hold" | "release" | "rerun" | "anew" | "prune":
+                self._client(on, step["do"], lambda: users.act(self, on, step), step.get("die"))
+            case "pause":
+                self.kernel.spawn(self._here, lambda: users.pause(self, cluster, step))
+            case "clock":
+                users.set_clock(self, on, step["seconds"])
             case "stranger":
                 cluster.tick()
                 cluster.stranger(step["user"], step["lasts"])
@@ -220,14 +232,17 @@ class World:
 
     # --- clients -----------------------------------------------------------------------------------------------------
 
-    def _client(self, on: int, name: str, work: Callable[[], None], die: Mapping[str, Any] | None) -> None:
-        door = self.kernel.chance.choice("ab") if name in ("look", "wait", "cancel", "refresh") else "a"
-        process = self.kernel.process(f"{name}{len(self.clients)}", work, f"login{on}{door}")
+    def _client(self, on: int, name: str, work: Callable[[], None], die: Mapping[str, Any] | None,
+                door: str | None = None) -> None:
+        if door is None:
+            door = self.kernel.chance.choice("ab") if name in ("look", "wait", "cancel", "refresh") else "a"
+        process = self.kernel.process(f"{name}{len(self.clients)}", work, f"login{on}{door}", self.ahead[on])
         process.extra |= {"on": on, "die": dict(die) if die else None, "calls": {"command": 0, "commit": 0, "copy": 0},
                           "wrote": 0.0}
         self.clients.append(process)
 
-    def _opened(self, on: int) -> Client:
+    def opened(self, on: int) -> Client:
+        """A client of the journal."""
         config = BatchSchedulerExecutorConfig(work_directory=self.folder / "work", **_CONFIG)
         journal = open_journal(self.folder / "journal.db")
         process = self.kernel.here
@@ -237,47 +252,52 @@ class World:
         return Client(journal, config=config, settings=Stated([]))
 
     def _submit(self, on: int, step: Mapping[str, Any]) -> None:
-        client = self._opened(on)
+        client = self.opened(on)
         prefix = f"s{step['token']}a"
         for number, job in enumerate(step["jobs"]):
             if "stage" in job:
                 (self.folder / f"{prefix}{number}").mkdir(exist_ok=True)
-        client.submit(read_document(document(step["jobs"], self.folder, prefix).encode()), self.clusters[on].executor,
+        client.max_queued = step.get("cap")
+        text = document(step["jobs"], self.folder, prefix, "failfast" in step)
+        client.submit(read_document(text.encode()), self.clusters[on].executor,
                       policy=Policy.IGNORE, cwd=self.folder, request=f"token {step['token']}")
 
     def _refresh(self, on: int) -> None:
-        self._opened(on).refresh([])
+        self.opened(on).refresh([])
 
     def _look(self, on: int) -> None:
-        client = self._opened(on)
-        client.look([client.journal.entry(number) for number in self._numbers(client)], 5.0)
+        client, began = self.opened(on), self.kernel.now
+        submissions, answered = client.look([client.journal.entry(number) for number in self.numbers(client)], 5.0)
+        if answered and self.is_quiet(on, began):
+            self.wrong += shown(self, on, began, submissions)
 
     def _wait(self, on: int, seconds: float) -> None:
-        client = self._opened(on)
-        names = [f"@{number}" for number in self._numbers(client)]
+        client = self.opened(on)
+        names = [f"@{number}" for number in self.numbers(client)]
         if names:
             client.wait(names, seconds)
 
     def _cancel(self, on: int, name: int) -> None:
-        client = self._opened(on)
-        numbers = self._numbers(client)
+        client = self.opened(on)
+        numbers = self.numbers(client)
         if name < len(numbers):
             client.cancel([f"@{numbers[name]}"], 5.0)
 
     def _settle(self, on: int) -> None:
         """End what would not end, and wait for all."""
-        client = self._opened(on)
-        names = [f"@{number}" for number in self._numbers(client)]
+        client = self.opened(on)
+        names = [f"@{number}" for number in self.numbers(client)]
         if names:
             endless = [row.key for row in client.journal.rows() if row.outcome is None and _is_endless(client, row)]
             if endless:
                 client.cancel(endless, 5.0)
-            client.wait(names, _LAST_S)
+            users.wait_for_all(self, client, names, _LAST_S)
         self.kernel.rest(_SETTLED_S)
         client.refresh([])
 
     @staticmethod
-    def _numbers(client: Client) -> list[int]:
+    def numbers(client: Client) -> list[int]:
+        """Of all submissions."""
         return list(dict.fromkeys(row.submission for row in client.journal.rows()))
 
     # --- the network --------------------------------------------------------------------------------------------------
@@ -297,7 +317,7 @@ class World:
         if fault == "refused":
             refused = cluster.refused(words[0])
             return _command.Result(refused.exit_code, refused.stdout, refused.stderr)
-        if fault == "late" and words[0] in _CHANGING:
+        if fault == "late" and _is_changing(words):
             self.kernel.spawn(self._director, lambda: self._arrive_late(cluster, words))
         if fault in ("lost request", "late"):
             self.kernel.rest(timeout_s)
@@ -331,6 +351,10 @@ class World:
                 return str(chance.choice(storm["faults"]))
         return None
 
+    def is_quiet(self, on: int, since: float) -> bool:
+        """Whether there was no storm since then."""
+        return all(where != on or end < since or begin > self.kernel.now for begin, end, where, _ in self.storms)
+
     def _perhaps_die(self, point: str, before: bool, request: tuple[Cluster, list[str]] | None = None) -> None:
         """Die, if it is time. request: what may be under way then, and arrives all the same."""
         process = self.kernel.here
@@ -340,7 +364,7 @@ class World:
             return
         process.extra["calls"][point] += 1
         if process.extra["calls"][point] == die["count"]:
-            if request is not None and request[1][0] in _CHANGING and self.kernel.chance.random() < 0.5:
+            if request is not None and _is_changing(request[1]) and self.kernel.chance.random() < 0.5:
                 self.kernel.spawn(self._director, lambda: self._arrive_late(*request))
             process.kill()
 
@@ -435,6 +459,11 @@ def warm_up() -> None:
     plan = make_plan(0) | {"steps": [{"at": 0.0, "on": 0, "do": "submit", "token": 0, "jobs": jobs}]}
     with tempfile.TemporaryDirectory() as folder:
         World(plan, Path(folder))._live()
+
+
+def _is_changing(words: Sequence[str]) -> bool:
+    """Whether a command changes something, and may do so after its client was told that it failed."""
+    return words[0] in _CHANGING or (words[0] == "scontrol" and words[1] != "show")
 
 
 def _settings(one: Mapping[str, Any]) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from decimal import Decimal
 from pathlib import Path
@@ -435,3 +436,21 @@ def test_what_is_unknown_takes_no_longer_when_there_is_more_of_it() -> None:
     findings = read_document(text).findings
     assert findings is not None and (len(findings), findings.overflow) == (1000, 4_000)
     assert [f.column for f in findings][:3] == [11, 21, 31]
+
+
+@pytest.mark.parametrize(("jobs", "asked", "frozen"), [(1500, 0, 0), (5000, 1, 3)])
+def test_what_a_program_has_frozen_is_not_walked_through(monkeypatch: pytest.MonkeyPatch, jobs: int, asked: int,
+                                                         frozen: int) -> None:
+    """A server that has frozen its modules took 19 ms for 11 to read a document of 110 kB: to ask how much is frozen
+    walks through all of it. What a long read freezes itself is given back."""
+    calls = {"get_freeze_count": 0, "freeze": 0, "unfreeze": 0}
+    for name in calls:
+        def counted(name: str = name) -> int:
+            calls[name] += 1
+            return 0
+
+        monkeypatch.setattr(gc, name, counted)
+    text = "<Job><Id>j</Id><Executable>/bin/true</Executable><Comment>of a hundred thousand</Comment></Job>" * jobs
+    monkeypatch.setattr(gc, "isenabled", lambda: True)
+    read_document(f"<JobGroup>{text}</JobGroup>".encode())
+    assert calls == {"get_freeze_count": asked, "freeze": frozen, "unfreeze": min(frozen, 1)}

@@ -352,9 +352,9 @@ class DirectivePlaces:
             return None
         return _place_of(alike[0]) if alike and all(option is alike[0] for option in alike) else None
 
-    def comments(self) -> list[int]:
-        """The lines on which comments of XML begin: a script has none."""
-        return []
+    def comments(self) -> tuple[int, int]:
+        """Of XML there are none in a script."""
+        return 0, 0
 
 
 def _place_of(option: Option) -> TextPlace:

@@ -76,6 +76,12 @@ def is_behind(began: float, queue: JobStatus | None) -> bool:
     return bool(facts.get("submit_time", began) > began or facts.get("confirmed_at", began) - began > _BEHIND_S)
 
 
+def has_recorded(item: Followed, metadata: dict[str, Any]) -> bool:
+    """Whether the start of which the queue tells is one that the job itself has recorded, and that is counted."""
+    began = metadata.get("start_time")
+    return item.recorded is not None and (began is None or began - item.recorded <= _LATER_S)
+
+
 def _started_later(facts_before: dict[str, Any], changed: dict[str, Any]) -> bool:
     first, second = facts_before.get("start_time"), changed.get("start_time")
     return first is not None and second is not None and second - first > _LATER_S

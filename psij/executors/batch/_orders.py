@@ -95,7 +95,11 @@ class BatchOrders(BatchAsking):
         deed = DEEDS[order]
         if job.status.final:
             return
-        command = self.get_order_command(order, self._native_id_for(job, deed), signal)
+        native_id = self._native_id_for(job, deed)
+        in_error = order == "release" and (job.status.metadata or {}).get("phase") == "ERROR"
+        if in_error and self.get_order_command("clear", native_id) is not None:
+            order = "clear"             # what ends a hold leaves it in error, and ends well
+        command = self.get_order_command(order, native_id, signal)
         if command is None:
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: {self.name} has no command for that")
         self._tell(job, order, deed, command)
@@ -108,8 +112,11 @@ class BatchOrders(BatchAsking):
         try:
             refusal = self.order_refusal(order, self._run_command(command))
         except subprocess.CalledProcessError as e:
+            refusal = self.order_refusal(order, e.output or "")
             transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED
-            raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=transient) from e
+            if order != "clear" or refusal is not None:     # `qmod -cj` ends with 1 where it has done it (8.1.9)
+                raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e,
+                                      transient=transient) from e
         except (subprocess.SubprocessError, OSError) as e:
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: {reason(e)}", e, transient=True) from e
         if refusal is not None:

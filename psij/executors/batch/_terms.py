@@ -57,7 +57,7 @@ class Source:
 
 
 #: What a resource manager can be told to do with a job.
-Order = Literal["hold", "release", "rerun", "suspend", "resume", "signal"]
+Order = Literal["hold", "release", "clear", "rerun", "suspend", "resume", "signal"]
 #: The same, and that it asks for something else.
 AnyOrder = Order | Literal["change"]
 #: Order -> what is done to the job then, as a participle.
@@ -71,14 +71,15 @@ class Orders:
     and in signal ``{signal}`` for the name of one, as ``USR1``.
 
     cancel: its last word is the id, which more ids may follow. over: what cancel says of a job that has ended. All
-    others: None where there is no such command. held: option of the submit command with which a job is held
-    from the beginning, and its value; empty where there is none.
+    others: None where there is no such command. clear: what releases a job that is in error. held: option of the
+    submit command with which a job is held from the beginning, and its value; empty where there is none.
     """
 
     cancel: str
     over: re.Pattern[str]
     hold: str | None = None
     release: str | None = None
+    clear: str | None = None
     rerun: str | None = None
     suspend: str | None = None
     resume: str | None = None

@@ -27,7 +27,7 @@ from psij.executors.batch._hooks import BatchHooks
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
 from psij.executors.batch._lookout import LOOK_S
-from psij.executors.batch._news import amend, is_behind, kept, tell_missing
+from psij.executors.batch._news import amend, has_recorded, is_behind, kept, tell_missing
 from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
@@ -288,7 +288,7 @@ class Watcher(Agenda):
         if status.state.final:
             return
         requeued = bool(before.metadata and before.metadata.get("requeued"))
-        if status.state is JobState.ACTIVE and (item.starts == 0 or requeued):
+        if status.state is JobState.ACTIVE and (item.starts == 0 or (requeued and not has_recorded(item, metadata))):
             item.starts += 1
         if before.state is JobState.NEW or status.state.is_greater_than(before.state):
             item.executor._set_job_status(item.job, status)
@@ -300,7 +300,8 @@ class Watcher(Agenda):
         with self._changed:
             if self._ending.pop(item.job, None) is not None:
                 item.ended_at, item.silent_s = None, 0.0
-        item.is_missing, item.missing_since, item.missing_before_s = False, None, 0.0
+        if not item.missed:
+            item.is_missing, item.is_overdue, item.missing_since, item.missing_before_s = False, False, None, 0.0
         due = item.cancel_at
         if due is not None and time.monotonic() - due > _CANCEL_AGAIN_S and item.cancels < _CANCEL_TRIES:
             item.executor._cancel_again(item.job)
@@ -343,7 +344,7 @@ class Watcher(Agenda):
         times = starts(item.executor.work_directory / name, item.job.id if item.own else None, item.executor.host)
         if not times or not item.own:
             return
-        item.starts, item.quiet = max(item.starts, len(times)), None
+        item.starts, item.recorded, item.quiet = max(item.starts, len(times)), times[-1], None
         before = item.job.status
         facts = before.metadata or {}
         if is_behind(times[-1], item.queue):

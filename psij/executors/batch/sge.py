@@ -60,7 +60,7 @@ __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
 
 _UTC = ["env", "TZ=UTC0"]
 _DONE_BY_QMOD: Final[Mapping[AnyOrder, str]] = {"rerun": "Pushed rescheduling", "suspend": "- suspended job",
-                                             "resume": "- unsuspended job"}
+                                             "resume": "- unsuspended job", "clear": "cleared error state"}
 _LONGEST_NAME = 512         # bytes; seen with 8.1.9
 _QACCT_AT_ONCE = 25         # each call reads the whole file
 
@@ -120,7 +120,8 @@ class SGEJobExecutor(LrmExecutor):
     _ANSWERS = ANSWERS
     #: Jobs that are not restartable (``-r y``, or the queue's rerun) are refused by qmod.
     _ORDERS = Orders("qdel {}", re.compile("does not exist"), hold="qhold {}", release="qrls {}",
-                     rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}", held={"h": True})
+                     clear="qmod -cj {}", rerun="qmod -rj {}", suspend="qmod -sj {}", resume="qmod -usj {}",
+                     held={"h": True})
     #: All resources are given again. What is changed of a job that runs would count when it is run again only.
     _CHANGES = Changes("qalter {changes} {id}", {option: f"-{option}" for option in (
         "N", "P", "A", "ar", "js", "l", "p", "pe", "q")})
@@ -402,9 +403,8 @@ class SGEJobExecutor(LrmExecutor):
 
     _ACCOUNTED_AT_ONCE = _QACCT_AT_ONCE
 
-    def _reasons_command(self, native_ids: list[str]) -> list[str]:
-        """qstat -j, which has the scheduler's words where the site lets it keep them (schedd_job_info)."""
-        return ["qstat", "-j", ",".join(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))]
+    #: qstat -j too, which has the scheduler's words where the site lets it keep them (schedd_job_info).
+    _reasons_command = _tags_command
 
     def _reasons(self, exit_code: int, out: str) -> dict[str, tuple[str | None, str]]:
         return reasons(out)

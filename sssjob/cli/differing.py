@@ -1,4 +1,5 @@
-"""``sssjob diff``: two documents or scripts of any formats, compared by what they mean."""
+"""``sssjob diff`` and ``patch``: two documents or scripts of any formats, compared by what they mean, and what differs,
+applied to another one."""
 
 from __future__ import annotations
 
@@ -6,25 +7,25 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, once
+from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._findings import LONG, width
-from sssjob.cli._options import Session, common
+from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.cli._profiles import load_site, site_option
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO
 from sssjob.errors import RejectedError, UsageError
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.conversion.compare import Difference, Habits
     from sssjob.document.model import Document
 
-__all__ = ["command"]
+__all__ = ["commands"]
 
 
 @click.command("diff")
@@ -35,8 +36,8 @@ __all__ = ["command"]
 @click.option("--no-script", is_flag=True, help="Do not compare the commands of scripts.")
 @site_option
 @common
-def command(session: Session, first_name: str, second_name: str, sources: tuple[str, ...], no_script: bool,
-            site_file: str | None) -> int:
+def diff(session: Session, first_name: str, second_name: str, sources: tuple[str, ...], no_script: bool,
+         site_file: str | None) -> int:
     """Compare A and B by what they mean: properties by level, units and layouts made equal.
 
     Exit status 0: they mean the same; 1: they do not, or one of them is refused.
@@ -107,3 +108,35 @@ def _unified(differences: Iterable[Difference], first: str, other: str) -> Itera
                                  f"{other}: {d.subject}",
                                  lineterm="")
             yield from map(escape, lines)
+
+
+@click.command("patch")
+@click.argument("file", metavar="FILE", shell_complete=files)
+@click.argument("patch_file", metavar="PATCH", shell_complete=files)
+@output_option
+@common
+@reading
+def patch(session: Session, file: str, patch_file: str, output: str) -> int:
+    """Apply PATCH, which `sssjob diff --json A B` wrote, to FILE, and write the document that comes of it.
+
+    FILE need not be A: an edit is applied where what it takes stands. Exit status 1: an edit does not fit, and nothing
+    is written.
+    """
+    once([file, patch_file])
+    from sssjob.conversion.patching import apply, read_patch
+    from sssjob.xml.writer import write_document
+
+    edits = read_patch(read_bytes(patch_file), patch_file)
+    document = session.read(file, facts=True)
+    if session.errors:
+        return 1
+    findings = Findings(patch_file)
+    patched = apply(document, edits, findings)
+    session.report([finding for finding in findings if not session.knows(finding)])
+    if findings.rejected:
+        return 1
+    emit(write_document(patched, policy=session.policy), output)
+    return session.status()
+
+
+commands: Final = {"diff": diff, "patch": patch}
