@@ -331,7 +331,7 @@ class Desk:
     def _executor(self, name: str | None) -> str:
         if name is None:
             return self.executors[0]
-        if name.lower() not in (executor.lower() for executor in self.executors):
+        if name.lower() not in map(str.lower, self.executors):
             raise UsageError(f"executor {escape(name, 40)!r} is not to be had here "
                              f"(known: {', '.join(self.executors)})")
         return name.lower()
@@ -362,8 +362,7 @@ class Desk:
 
     def jobs(self, user: User, chosen: Filter, offset: int = 0, limit: int = 1000) -> Plain:
         """The jobs that a user sees, of those that are chosen. total: how many there are of them."""
-        now = time.time()
-        visible = self.listed(user, chosen)
+        visible, now = self.listed(user, chosen), time.time()
         return {"total": len(visible), "jobs": [job.record(now) for job in visible[offset:offset + limit]]}
 
     def rows(self, user: User, name: str) -> list[Row]:

@@ -69,10 +69,10 @@ def test_a_part_of_an_id(stand: Stand) -> None:
     assert ended(job).exit_code == 3
 
 
-@pytest.mark.parametrize("said", ["12;north\n", "Welcome to north!\n\n12;north\n"])
-def test_id_and_cluster(stand: Stand, said: str) -> None:
+@pytest.mark.parametrize("words", ["12;north\n", "Welcome to north!\n\n12;north\n"])
+def test_id_and_cluster(stand: Stand, words: str) -> None:
     """E05."""
-    stand.lab.fault("sbatch", after=True, stdout=said)
+    stand.lab.fault("sbatch", after=True, stdout=words)
     job = a_job("sleep 5")
     stand.executor.submit(job)
     assert (job.native_id, (job.status.metadata or {})["machine"]) == ("12", "north")
@@ -149,10 +149,10 @@ def test_killed_at_the_command(carried_out: CarriedOut, manager: str, when: str)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site("slurm", tmp_path)
-    yield made
-    assert made.lab is not None
-    made.lab.close()
+    site = Site("slurm", tmp_path)
+    yield site
+    assert site.lab is not None
+    site.lab.close()
 
 
 def started(site: Site, count: int = 30) -> Command:

@@ -37,8 +37,8 @@ def recorded(name: str) -> str:
     ("qstat-errors.xml", {"10": (Q, "qw"), "15": (Q, "Eqw"), "16": (Q, "Eqw"), "19": (Q, "qw")})])
 def test_recorded_queue(name: str, expected: dict[str, tuple[JobState, str]]) -> None:
     statuses = SGEJobExecutor().parse_status_output(0, recorded(name))
-    found = {key: (status.state, (status.metadata or {})["native_state"]) for key, status in statuses.items()}
-    assert expected.items() <= found.items()
+    states = {key: (status.state, (status.metadata or {})["native_state"]) for key, status in statuses.items()}
+    assert expected.items() <= states.items()
 
 
 def test_recorded_running_job() -> None:

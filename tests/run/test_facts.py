@@ -60,8 +60,8 @@ def filled(status: JobStatus, job: Job | None = None) -> Job:
 
 def lines(job: Job, *names: str) -> list[str]:
     """The lines of the written document that hold these properties, all but Id and Executable when none is named."""
-    found = [line.strip() for line in write_document(job).splitlines()[3:-1]]
-    return [line for line in found if not names or line[1:].startswith(names)]
+    chosen_lines = [line.strip() for line in write_document(job).splitlines()[3:-1]]
+    return [line for line in chosen_lines if not names or line[1:].startswith(names)]
 
 
 def slurm(native_id: str, exit: ExitFile | None = None, **known: Any) -> JobStatus:

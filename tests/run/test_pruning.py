@@ -22,8 +22,8 @@ from tests.run.support import desk_on, shell
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as made:
-        yield made
+    with open_journal(tmp_path / "journal.db") as shelf:
+        yield shelf
 
 
 def add(journal: Journal, name: str, ended: float | None = None, waits_for: str = "") -> int:

@@ -178,12 +178,12 @@ def test_wishes_that_a_killed_client_left(desk: Desk) -> None:
 def test_a_release_by_a_signal_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has an answer in the journal and no wish: whoever reads that knows that the hold is over."""
     with desk_on("local", tmp_path, monkeypatch) as desk:
-        made = desk.submit(shell("true", HELD))
-        assert made.jobs[0].on_hold and made.entry is not None
-        made.entry.flush(Event(0, "answer", "sssjob", {"wish": "release", "refusal": ""}))
+        submission = desk.submit(shell("true", HELD))
+        assert submission.jobs[0].on_hold and submission.entry is not None
+        submission.entry.flush(Event(0, "answer", "sssjob", {"wish": "release", "refusal": ""}))
         assert not desk.job("a").on_hold
-        made.entry.flush(Event(0, "hold", "user", {}), Event(0, "release", "user", {}),
-                         Event(0, "answer", "sssjob", {"wish": "hold", "refusal": ""}))
+        submission.entry.flush(Event(0, "hold", "user", {}), Event(0, "release", "user", {}),
+                               Event(0, "answer", "sssjob", {"wish": "hold", "refusal": ""}))
         assert not desk.job("a").on_hold        # the last wish counts, which has no answer yet
         desk.client().cancel(["a"])
 
@@ -213,8 +213,8 @@ def test_an_element_that_is_held_leaves_its_place_to_the_next(desk: Desk) -> Non
 def test_a_job_that_has_ended_is_submitted_anew(desk: Desk) -> None:
     desk.submit(shell("echo run >> runs; exit 3"))
     assert desk.wait("a") == {"a": ("failed", 3)}
-    (made,) = desk.client().again(1, [0])
-    assert made.entry is not None and made.entry.number == 2
+    (repeated,) = desk.client().again(1, [0])
+    assert repeated.entry is not None and repeated.entry.number == 2
     assert desk.wait("a") == {"a": ("failed", 3)} and desk.text("runs") == "run\nrun\n"
     client = desk.client()
     assert [(row.key, row.outcome) for row in client.journal.rows()] == [("@1.1", "failed"), ("@2.1", "failed")]
@@ -229,10 +229,10 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"a": "done", "b": "failed", "c": "skipped"}
     with pytest.raises(UsageError, match=r"^c waits for OnSuccess b, which does not hold; run both again$"):
         desk.client().again(1, [2])
-    (made,) = desk.client().again(1, [1, 2])
-    assert [job.plan.label for job in made.jobs] == ["b", "c"]
-    assert [len(job.plan.needs) for job in made.jobs] == [0, 1]
-    assert made.entry is not None and made.entry.document.count("<JobDefaults>") == 1
+    (repeated,) = desk.client().again(1, [1, 2])
+    assert [job.plan.label for job in repeated.jobs] == ["b", "c"]
+    assert [len(job.plan.needs) for job in repeated.jobs] == [0, 1]
+    assert repeated.entry is not None and repeated.entry.document.count("<JobDefaults>") == 1
     # the Id of the group meant the jobs that ran again alone: a was in it no more
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"b": "failed", "c": "skipped", "a": "done"}
     (desk.folder / "go").touch()

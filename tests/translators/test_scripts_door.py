@@ -61,7 +61,7 @@ def test_a_plain_row_cannot_hold_file_names(tag: str) -> None:
         replace(plain(), rows=(Row("--stdout", tag),))
 
 
-@pytest.mark.parametrize(("source", "directives", "expected", "told"), [
+@pytest.mark.parametrize(("source", "directives", "expected", "words"), [
     ("slurm", "#SBATCH -o f\n", ["#COBALT -o f", "#COBALT -e f"],
      "ErrorFile: without one Slurm sends both streams to one file"),
     ("slurm", "#SBATCH -o f\n#SBATCH -e g\n", ["#COBALT -o f", "#COBALT -e g"], ""),
@@ -70,12 +70,12 @@ def test_a_plain_row_cannot_hold_file_names(tag: str) -> None:
      "ErrorFile: both streams are sent to the same file"),
 ])
 def test_streams_that_the_source_joins(known: dict[str, Dialect], source: str, directives: str, expected: list[str],
-                                       told: str) -> None:
+                                       words: str) -> None:
     document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext())
     context = WriteContext(Findings("s"), policy=Policy.WARN)
     text = translator(plain()).write(document, context)
     assert [line for line in text.splitlines() if line.startswith("#COBALT")] == expected
-    assert any(told in f.message for f in context.findings if f.subject == "ErrorFile") is bool(told)
+    assert any(words in f.message for f in context.findings if f.subject == "ErrorFile") is bool(words)
     if source == "pbspro":
         bare = WriteContext(Findings("s"), policy=Policy.WARN)
         assert "#COBALT" not in translator(plain(files=())).write(document, bare)
