@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,23 @@ def finding(job: int, tail: str = "/Environment", line: int = 0, message: str = 
                                                            ("/JobGroup/Job[2]/Environment", "other")]),
     (DEFAULTS, [finding(n, "", n, f"{n}: {stream} goes to job-{n}.{stream}") for stream in ("stdout", "stderr")
                 for n in (1, 2, 3)], [("/JobGroup/Job[1]", "1: stdout goes to job-1.stdout (3 jobs)"),
-                                      ("/JobGroup/Job[1]", "1: stderr goes to job-1.stderr (3 jobs)")])])
+                                      ("/JobGroup/Job[1]", "1: stderr goes to job-1.stderr (3 jobs)")]),
+    # what a job is called, its arguments, and values of more than three make no difference
+    ("", [finding(n + 1, message=f"{n}: Retry names x") for n in (0, 1)], [("/JobGroup/Job[1]/Environment",
+                                                                           "0: Retry names x (2 jobs)")]),
+    ("", [finding(n, message=f"job {n} x depends on 'y'") for n in (1, 2)], [("/JobGroup/Job[1]/Environment",
+                                                                            "job 1 x depends on 'y' (2 jobs)")]),
+    ("", [finding(n, message=f"Arguments: quoted anew as a{n}") for n in (1, 2)], [
+        ("/JobGroup/Job[1]/Environment", "Arguments: quoted anew as a1 (2 jobs)")]),
+    ("", [finding(n, message=f"'ä{n}' becomes {n}") for n in (1, 2, 3, 4)], [
+        ("/JobGroup/Job[1]/Environment", "'ä1' becomes 1 (4 such jobs)")]),
+    ("", [finding(n, message=f"'ä{n}' becomes {n}") for n in (1, 2, 3)], [
+        (f"/JobGroup/Job[{n}]/Environment", f"'ä{n}' becomes {n}") for n in (1, 2, 3)]),
+    # a reader that does not know an element does not know either which job it is in
+    ("", [replace(finding(1), path=f"/*/*[{n}]/*[3]", line=n) for n in (2, 3, 4, 5)], [
+        ("/*/*[2]/*[3]", "it is absent (4 times, the last at line 5)")]),
+    ("", [replace(finding(1), path=f"/*/*[{n}]/*[3]", line=n) for n in (2, 3)], [
+        (f"/*/*[{n}]/*[3]", "it is absent") for n in (2, 3)])])
 def test_findings_of_many_jobs(defaults: str, findings: list[Finding], shown: list[tuple[str, str]]) -> None:
     document = read_document(DOCUMENT.format(defaults).encode())
     made = together(findings, document)
