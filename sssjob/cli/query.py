@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from sssjob.cli._complete import files as file_names
-from sssjob.cli._files import emit, once, read_bytes, standard_input
+from sssjob.cli._files import Results, emit, once, read_bytes, standard_input
 from sssjob.cli._options import Session, common, pairs, reading
 from sssjob.conversion.converting import AUTO
 from sssjob.conversion.intake import format_of
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
+from sssjob.limits import LIMITS
 
 if TYPE_CHECKING:
     from sssjob.document.model import Document
@@ -29,7 +30,8 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--xpath", "version", type=click.Choice(["1.0", "3.1"]), metavar="VERSION",
               help="Version of XPath: 1.0 or 3.1 (default: what the expression needs).")
-@click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size.")
+@click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size. Large files are asked "
+                                         "so anyway where the answer is the same.")
 @click.option("--effective", is_flag=True, help="Each job as it counts: with all defaults folded in.")
 @click.option("--format", "form", type=click.Choice(["xml", "text", "jsonl"]), metavar="FORM",
               help="How results are written: xml, text or jsonl (default: xml; jsonl with --json).")
@@ -51,8 +53,9 @@ def command(session: Session, expression: str, files: tuple[str, ...], version: 
     form = form or ("jsonl" if session.as_json else "xml")
     for name in files:
         with session.tolerant(name):
-            for result in _results(session, asked, name):
-                emit(_written(result, form))
+            if not _is_asked_job_by_job(session, asked, name, form):
+                for result in _results(session, asked, name):
+                    emit(_written(result, form))
     return session.status()
 
 
@@ -84,6 +87,33 @@ def _results(session: Session, asked: _Question, name: str) -> Iterator[Result]:
         else:
             _read(session, name, data)
     yield from results
+
+
+def _is_asked_job_by_job(session: Session, asked: _Question, name: str, form: str) -> bool:
+    """Ask a large document job by job without ``--stream`` where that gives the same results, and write them when all
+    are there. False for all others, and for one that a stream cannot read: read whole it may be repaired."""
+    from sssjob.query import is_of_jobs
+
+    if asked.stream or asked.effective or asked.version == "3.1" or asked.variables or session.policy is not None \
+            or session.site is not None or session.source not in (AUTO, "sss") or not _is_large(name) \
+            or not is_of_jobs(asked.expression, profile=session.profile):
+        return False
+    results = Results()
+    try:
+        for result in _streamed(session, asked, name):
+            results.add(_written(result, form))
+    except RejectedError:
+        return False
+    results.emit()
+    return True
+
+
+def _is_large(name: str) -> bool:
+    """Whether a file is larger than a group that is read whole."""
+    try:
+        return name != "-" and Path(name).stat().st_size > LIMITS.whole_bytes
+    except (OSError, ValueError):
+        return False            # which is told when it is read
 
 
 def _streamed(session: Session, asked: _Question, name: str) -> Iterator[Result]:

@@ -25,7 +25,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS, Limits
 from sssjob.query._functions import extensions, prefixed
 from sssjob.query._results import Kind, Places, Result
-from sssjob.query._stream import Plan, combined, plain
+from sssjob.query._stream import Plan, combined, leads_through_jobs, plain
 from sssjob.query._text import Token, candidates, check, is_text, linear, needs_31, needs_amounts, reason, spell, tokens
 from sssjob.query._worker import Worker
 from sssjob.xml.profiles import profile as profile_of
@@ -33,7 +33,7 @@ from sssjob.xml.reader import Source, parse_tree, read_document
 from sssjob.xml.streaming import iter_job_elements, stream_elements
 from sssjob.xml.xmlio import refuse_doctype
 
-__all__ = ["Kind", "Result", "Selector", "Version", "query", "query_stream"]
+__all__ = ["Kind", "Result", "Selector", "Version", "is_of_jobs", "query", "query_stream"]
 
 Version = Literal["1.0", "3.1"]
 
@@ -216,6 +216,14 @@ class Selector:
 
 
 # --- streams ------------------------------------------------------------------------------------------------------
+
+def is_of_jobs(xpath: str, *, profile: str = "liberal") -> bool:
+    """Whether the form of a query shows that it asks for jobs and what stands in them: then ``query_stream`` gives the
+    same results as ``query``. Raises QueryError."""
+    asked = _Query(xpath, None, None, LIMITS, profile)
+    asked.worker.close()
+    return asked.cheap and leads_through_jobs(asked.tokens)
+
 
 def query_stream(xpath: str, source: Source, *, version: Version | None = None,
                  variables: Mapping[str, str] | None = None, limits: Limits = LIMITS, path: str = "-",

@@ -6,6 +6,7 @@ What is not plain is analysed by ``_local`` in the process of the queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from sssjob.errors import QueryError
@@ -36,6 +37,13 @@ def plain(query_tokens: Sequence[Token]) -> Plan | None:
         inner = row[2:-1]
         return Plan("sum") if inner[0].text in ("/", "//") and _is_path(inner) else None
     return Plan("each") if _is_path(row) else None
+
+
+def leads_through_jobs(query_tokens: Sequence[Token]) -> bool:
+    """Whether a query is plain, and its path names the jobs: nothing beside them is among the results."""
+    row = [t for t in query_tokens if t.role != "space"]
+    outside = takewhile(lambda token: token.text != "[", row)
+    return plain(row) is not None and any(t.role == "element" and t.text in JOBS for t in outside)
 
 
 def _is_path(row: Sequence[Token]) -> bool:

@@ -55,7 +55,9 @@ COMMANDS = (
     ("charge", "--rates", "{r}", "--json", "--policy", "warn", "{f}"), ("quote", "--rates", "{r}", "{f}"),
     ("quote", "--rates", "{r}", "--json", "{f}"), ("account", "--by", "User", "{f}"),
     ("show", "{f}"), ("show", "--json", "{f}"), ("show", "--brief", "{f}"), ("show", "--origins", "{f}"),
-    ("account", "--rates", "{r}", "--policy", "warn", "{f}"),
+    ("account", "--rates", "{r}", "--policy", "warn", "{f}"), ("query", "--json", "//Job/Id", "{f}"),
+    ("query", "//Job[Delivered/Processors>2]", "{f}"), ("query", "sum(//Job/Delivered/Duration)", "{f}"),
+    ("query", "//Id", "{f}"),
 )
 
 
@@ -69,7 +71,8 @@ def both(sssjob: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ca
         given = [a.format(f=tmp_path / "g.xml", r=tmp_path / "rates.toml") for a in arguments]
         whole = sssjob(*given)
         with monkeypatch.context() as patched:
-            patched.setattr("sssjob.cli._options.LIMITS", replace(LIMITS, whole_bytes=0, part_bytes=1))
+            for module in ("_options", "query"):
+                patched.setattr(f"sssjob.cli.{module}.LIMITS", replace(LIMITS, whole_bytes=0, part_bytes=1))
             return whole, sssjob(*given)
     return run
 
