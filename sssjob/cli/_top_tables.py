@@ -23,8 +23,9 @@ def refreshed(client: Client) -> list[Overview]:
     """Where everything stands, after the resource managers were asked once."""
     from sssjob.run.overview import overview
 
-    client.look([client.journal.entry(number) for number in client.journal.unclosed()], _LOOK_S)
-    return overview(client.journal, time.time())
+    submissions, _ = client.look(client.journal.entries(client.journal.unclosed()), _LOOK_S)
+    with client.journal.as_known(submission.entry for submission in submissions):
+        return overview(client.journal, time.time())
 
 
 def key_of(group: Overview) -> str:

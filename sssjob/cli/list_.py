@@ -151,10 +151,10 @@ def _listed(client: Client, as_json: bool, chosen: Filter, offline: bool, timeou
     answered = True
     submissions: list[Submission] = []
     if not offline:
-        numbers = client.journal.unclosed()
-        submissions, answered = client.look([client.journal.entry(number) for number in numbers], timeout)
+        submissions, answered = client.look(client.journal.entries(client.journal.unclosed()), timeout)
     told(client, as_json)
-    jobs = listed(client.journal, chosen)
+    with client.journal.as_known(submission.entry for submission in submissions):
+        jobs = listed(client.journal, chosen)
     now = time.time()
     if as_json:
         emit(lines([job.record(now) for job in jobs]))

@@ -58,11 +58,12 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
         return 4 if silent else 0
     rows_by_name = [client.journal.find(name) for name in ids]
     numbers = dict.fromkeys(row.submission for rows in rows_by_name for row in rows)
-    entries = [client.journal.entry(number) for number in numbers]
+    entries = client.journal.entries(numbers)
     rest = None if timeout is None else max(timeout - (time.monotonic() - begun), _LEAST_S)
     submissions, answered = client.look(entries, rest)
-    standing = dict(zip(numbers, submissions, strict=True))
-    jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in rows_by_name]
+    standing = {submission.entry.number: submission for submission in submissions if submission.entry is not None}
+    jobs = [[standing[row.submission].jobs[row.job] for row in rows] for rows in rows_by_name
+            if all(row.submission in standing for row in rows)]
     for job in {id(job): job for several in jobs for job in several}.values():
         job.refresh()
     told(client, as_json)

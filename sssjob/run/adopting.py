@@ -19,7 +19,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.abilities import SubmitsArrays, SubmitsTogether
 from sssjob.run.attempts import changes_of
 from sssjob.run.changing import rewrite
-from sssjob.run.journal import since
+from sssjob.run.history import since
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.seeking import Seeker, can_search
 from sssjob.run.standing import Running, Submission

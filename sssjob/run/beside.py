@@ -23,11 +23,13 @@ def connected(client: Client, submissions: Sequence[Submission]) -> list[Submiss
                 for named in job.outside.values() for key in named if key.startswith("@")}
         for key in sorted(keys):
             number, _, job = key.removeprefix("@").partition(".")
-            if int(number) not in by_number:
-                by_number[int(number)] = other = client.standing(client.journal.entry(int(number)))
+            unread = [int(number)] if int(number) not in by_number else []
+            for other in client.standings(client.journal.entries(unread)):
+                by_number[int(number)] = other
                 client.own(other)
                 rest.append(other)
-            submission.outside[key] = by_number[int(number)].jobs[int(job) - 1]
+            if int(number) in by_number:
+                submission.outside[key] = by_number[int(number)].jobs[int(job) - 1]
     return rest + _rivals(client, by_number)
 
 
@@ -42,7 +44,7 @@ def _rivals(client: Client, by_number: Mapping[int, Submission]) -> list[Submiss
     numbers = dict.fromkeys(row.submission for row in client.journal.rows(ended=False)
                             if row.submission not in by_number and row.native_id is not None
                             and (caps.of_all is not None or row.executor in waiting))
-    rivals = [client.standing(client.journal.entry(number)) for number in numbers]
+    rivals = client.standings(client.journal.entries(numbers))
     return [submission for submission in rivals if client.own(submission)]
 
 
@@ -52,9 +54,9 @@ def stalled(client: Client, entries: Sequence[Entry]) -> list[Submission]:
     journal = client.journal
     numbers, places = {entry.number for entry in entries}, {(entry.executor, entry.cluster) for entry in entries}
     waiting = [number for name in sorted({name for name, _ in places}) for number in journal.waiting(name)]
-    entries_here = [entry for number in waiting if number not in numbers
-                    and ((entry := journal.entry(number)).executor, entry.cluster) in places]
-    others = [client.standing(entry) for entry in (*entries_here, *map(journal.entry, journal.unkept()))]
+    entries_here = [entry for entry in journal.entries(number for number in waiting if number not in numbers)
+                    if (entry.executor, entry.cluster) in places]
+    others = client.standings((*entries_here, *journal.entries(journal.unkept())))
     for submission in others:
         client.own(submission)
     return [submission for submission in others if submission.owned]

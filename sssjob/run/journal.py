@@ -19,17 +19,17 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from psij import JobState, JobStatus
 from sssjob.errors import AccessError, UsageError
+from sssjob.run.history import WISHES, Event, stamp
 from sssjob.run.listing import Details, write_details
-from sssjob.run.rows import ROUTED, JournalRows, Row
+from sssjob.run.rows import GONE, ROUTED, JournalRows, Row
 from sssjob.run.storage import (
     VERSION,
     connected,
@@ -42,43 +42,15 @@ from sssjob.run.storage import (
     told,
 )
 
-__all__ = ["HOLDS", "WISHES", "Entry", "Event", "Journal", "open_journal", "since", "stamp", "status_of",
-           "status_record"]
+__all__ = ["Entry", "Journal", "open_journal"]
 
-#: What users want of jobs that wait, and of all that go on: clients answer it.
-HOLDS: Final = ("hold", "release")
-WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 #: The history of a submission after an event, and what of it others want of who looks after its jobs.
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
 _WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
+_SHOWN: Final = ("jobs", "details")     # the tables that lists read
 _TRIES: Final = 100             # to find a folder that other clients remove
 _STAMP: Final = 512             # bytes in which a stamp stands in a lease
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that was done or learnt.
-
-    kind: after (what a dependency means that is not of the document; need, keys), held (it waits for its user),
-    intent (about to be submitted; tag), unsent (that was not done), try (it failed, and is tried again; tries),
-    full (not submitted, as there is no room; reason), cap (how many jobs of the submission may be in flight; most),
-    native (native_id, reference), status (a psij status), staging (what is done with its files after its end;
-    step), ended (an outcome), late (a psij status that accounting told after the end), on-end (what is done then;
-    hook), hook (that was done, or failed; step), retry (another attempt follows; clause, text), group (its end is
-    wanted as another job of its group has failed; text), cancel (somebody wants its end), those of WISHES (somebody
-    wants that; name: of a signal, or what is changed), answer (what became of such a wish; wish, refusal; begun,
-    before it is carried out), silent and answers (the resource manager, to who follows the submission; of its first
-    job), note (text). source: who said it. time: seconds since the epoch. number: 0 before it is written.
-    """
-
-    job: int
-    kind: str
-    source: str
-    data: dict[str, Any]
-    part: int = 0
-    time: float = 0.0
-    number: int = 0
 
 
 def open_journal(path: Path | None = None) -> Journal:
@@ -95,37 +67,6 @@ def open_journal(path: Path | None = None) -> Journal:
     journal = Journal(path, connection)
     journal.have_reserve()
     return journal
-
-
-def since(mark: Mapping[str, Any]) -> float | None:
-    """Seconds since an event whose data are from ``stamp``; None where its clock is not ours. No step of the clock
-    counts."""
-    now = stamp()
-    if (mark.get("host"), mark.get("boot")) != (now["host"], now["boot"]):
-        return None
-    return float(now["uptime"]) - float(mark.get("uptime", 0.0))
-
-
-def stamp() -> dict[str, Any]:
-    """Where and when, by a clock that nobody sets."""
-    boot = ""
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-        boot = stream.read().strip()
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return {"host": socket.gethostname(), "boot": boot, "pid": os.getpid(), "uptime": time.clock_gettime(clock)}
-
-
-def status_record(status: JobStatus) -> dict[str, Any]:
-    """A psij status as a JSON object."""
-    record = {"state": status.state.name, "time": status.time, "message": status.message,
-              "exit_code": status.exit_code, "metadata": status.metadata}
-    return {name: value for name, value in record.items() if value is not None}
-
-
-def status_of(data: Mapping[str, Any]) -> JobStatus:
-    """The psij status of ``status_record``."""
-    return JobStatus(JobState[data["state"]], data["time"], data.get("message"), data.get("exit_code"),
-                     data.get("metadata"))
 
 
 class Journal(JournalRows):
@@ -226,6 +167,14 @@ class Journal(JournalRows):
         return Entry(self, number, token, executor, document, Path(directory), policy, name, at, ended,
                      client.rpartition(":")[0], cluster, site, request, json.loads(stated) if stated else {})
 
+    def entries(self, numbers: Iterable[int]) -> list[Entry]:
+        """Submissions, without those that another client has taken out since their numbers were read."""
+        entries = []
+        for number in numbers:
+            with suppress(UsageError):
+                entries.append(self.entry(number))
+        return entries
+
     def _write_events(self, number: int, events: Sequence[Event]) -> None:
         now = time.time()
         self._connection.executemany(
@@ -309,6 +258,25 @@ class Journal(JournalRows):
             self._in_part = False
         self._connection.execute("RELEASE part")
 
+    @contextmanager
+    def as_known(self, entries: Iterable[Entry | None]) -> Iterator[None]:
+        """Questions within are answered with what these entries have noted and the disk has no room for: by tables of
+        this connection, in memory, which hide those of the file."""
+        unwritten = [entry for entry in entries if entry is not None and entry.has_noted]
+        with told(self.path):
+            if unwritten:
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+                for table in _SHOWN:
+                    self._connection.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM main.{table}")
+                    self._connection.execute(f"CREATE UNIQUE INDEX temp.{table}_key ON {table} (submission, job)")
+            for entry in unwritten:
+                entry.write_rows(self._connection)
+            try:
+                yield
+            finally:
+                for table in _SHOWN if unwritten else ():
+                    self._connection.execute(f"DROP TABLE temp.{table}")
+
     def flush_together(self, entries: Sequence[tuple[Entry, bool]]) -> None:
         """Write what entries have noted in one transaction; where that fails nothing is written, and each ``flush``
         tells why. entries: with whether all jobs of each have ended."""
@@ -358,9 +326,15 @@ class Entry:
         """Whether its site was chosen among several."""
         return (self.request or "").startswith(ROUTED)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether another client has taken it out of the journal, as far as was noticed."""
+        return self.ended == GONE
+
     # -- the lease
     def take(self) -> bool:
-        """Become the one client that starts and follows its jobs; False while another one is."""
+        """Become the one client that starts and follows its jobs; False while another one is, and where nothing is to
+        be done because it was taken out of the journal."""
         while self._lease is None:
             with told(self.journal.path):
                 lease = self.open_file("lease", os.O_RDWR | os.O_CREAT)
@@ -376,7 +350,9 @@ class Entry:
             with suppress(OSError, ValueError):         # where the power was cut, another boot's clock tells nothing
                 self.last_begun = json.loads(os.pread(lease, _STAMP, 0))
             self.ended = self.journal.end_of(self.number)
-        return True
+        if self.is_gone:
+            self.release()
+        return not self.is_gone
 
     def begins(self) -> None:
         """Note in the lease that a submit command begins now. Who takes it next counts from then how long that command
@@ -403,7 +379,7 @@ class Entry:
             return False
         taken = self.take()
         self.release()
-        return not taken
+        return not (taken or self.is_gone)
 
     def release(self) -> None:
         """Let other clients take over; after the end of its last job the folder goes too."""
@@ -457,14 +433,8 @@ class Entry:
         when = time.time()
         with journal._transaction():
             journal._write_events(self.number, [*self._unwritten, *events])
-            journal._connection.executemany(
-                "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
-                "WHERE submission = ? AND job = ?",
-                [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
-                 for r in self._changed.values()])
+            self.write_rows(journal._connection)
             ended = ended and not self._has_promises()
-            if self._details:
-                write_details(journal._connection, self.number, [(job, of()) for job, of in self._details.items()])
             if ended:
                 journal._connection.execute("UPDATE submissions SET ended = ? WHERE number = ? AND ended IS NULL",
                                             (when, self.number))
@@ -473,6 +443,16 @@ class Entry:
         self._unwritten, self._changed, self._details = [], {}, {}
         if ended:
             self.ended = when
+
+    def write_rows(self, connection: sqlite3.Connection) -> None:
+        """Write how jobs stand as it was noted, into the tables that the list reads."""
+        connection.executemany(
+            "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
+            "WHERE submission = ? AND job = ?",
+            [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
+             for r in self._changed.values()])
+        if self._details:
+            write_details(connection, self.number, [(job, of()) for job, of in self._details.items()])
 
     def _restore(self, events: list[Event], rows: dict[int, Row], details: dict[int, Callable[[], Details]],
                  ended: float | None) -> None:

@@ -48,7 +48,7 @@ def main() -> None:
         return all(submission.ended for submission in own)
 
     with open_journal(path) as journal:
-        entries = [entry for number in numbers if _taken(entry := journal.entry(number))]
+        entries = [entry for entry in journal.entries(numbers) if _taken(entry)]
         if not entries:
             started()
             return

@@ -16,7 +16,8 @@ __all__ = ["load"]
 
 
 def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    """A submission out of the journal, as it stands there. Raises AccessError where that makes no sense."""
+    """A submission out of the journal, as it stands there. Raises AccessError where that makes no sense, UsageError
+    where another client has taken it out."""
     with told(entry.journal.path):
         return _loaded(entry, executor)
 
@@ -25,10 +26,11 @@ def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submissio
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
     submission = Submission(document, executor, entry, time=entry.time)
     submission.take_plan(outline(document))
-    listed = entry.journal.count_of(entry.number)
-    if listed != len(submission.jobs):
-        raise LookupError(f"the document of @{entry.number} has {len(submission.jobs)} jobs, and {listed} are listed")
     events = entry.events()
+    listed = entry.journal.count_of(entry.number)       # last, because all of it goes at once
+    if listed != len(submission.jobs):
+        entry.journal.entry(entry.number)
+        raise LookupError(f"the document of @{entry.number} has {len(submission.jobs)} jobs, and {listed} are listed")
     for event in events:
         if event.kind == "ended" and event.data["word"] == "kept":
             submission.jobs[event.job].plan.keep = True

@@ -16,6 +16,7 @@ from typing import Final
 
 from sssjob.errors import AccessError
 from sssjob.run.journal import Entry, Journal
+from sssjob.run.rows import GONE
 
 __all__ = ["Pruned", "ended_entries", "prune"]
 
@@ -72,7 +73,7 @@ def _ended(journal: Journal, before: float | None, keep: int) -> list[int]:
 
 def _prune_some(journal: Journal, numbers: Sequence[int], pruned: Pruned, dry_run: bool) -> None:
     """Take out those of some submissions that may go, in one transaction."""
-    entries = [journal.entry(number) for number in numbers]
+    entries = journal.entries(numbers)
     taken = [entry for entry in entries if not entry.folder.exists() or entry.take()]
     try:
         with journal.changing() as connection:
@@ -86,7 +87,8 @@ def _prune_some(journal: Journal, numbers: Sequence[int], pruned: Pruned, dry_ru
             if going and not dry_run:
                 connection.execute(_ROUTES_OF_NOBODY)
         pruned.submissions += len(going)
-        pruned.kept += len(entries) - len(going)
+        there = sum(journal.end_of(entry.number) != GONE for entry in entries)     # not what others took out
+        pruned.kept += there - (len(going) if dry_run else 0)
         for entry in going if not dry_run else ():
             shutil.rmtree(entry.folder, ignore_errors=True)
     finally:

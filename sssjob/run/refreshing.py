@@ -18,7 +18,7 @@ from psij.executors.batch._late import EndedJob
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import UsageError
 from sssjob.run.evidence import disagreements, kind_of, tell
-from sssjob.run.journal import Event, status_record
+from sssjob.run.history import Event, status_record
 from sssjob.run.rows import Row
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ def refresh(client: Client, rows: Iterable[Row], since: float | None = None, eve
 
 def _jobs(client: Client, rows: Iterable[Row]) -> Iterator[Running]:
     """Jobs of rows that have ended in a resource manager with accounting."""
-    loaded: dict[int, Submission] = {}
+    loaded: dict[int, list[Submission]] = {}        # none where another client has taken it out meanwhile
     for row in rows:
         if row.outcome not in _ENDS:
             continue
         if row.submission not in loaded:
-            loaded[row.submission] = client.standing(client.journal.entry(row.submission))
-        yield loaded[row.submission].jobs[row.job]
+            loaded[row.submission] = client.standings(client.journal.entries([row.submission]))
+        yield from (submission.jobs[row.job] for submission in loaded[row.submission])
 
 
 def _is_told(job: Running, part: int) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.run import facts
 from sssjob.run.evidence import Source
-from sssjob.run.journal import WISHES, Event, stamp, status_of
+from sssjob.run.history import WISHES, Event, stamp, status_of
 from sssjob.run.on_end import take_event as take_hook
 from sssjob.run.on_end import take_promise
 from sssjob.run.outcomes import JobOutcome

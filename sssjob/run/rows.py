@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final
 from sssjob.document.element import Container, Property, Value
 from sssjob.errors import UnknownJobError, UsageError
 
-__all__ = ["AGAIN", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
+__all__ = ["AGAIN", "GONE", "KEY", "NEVER_RAN", "ROUTED", "JournalRows", "Row", "first_values"]
 
 #: What names the submissions of a document that goes to one of several sites begins so; then come the document, behind
 #: a dot its part where it has several, and behind a colon the number of the step.
@@ -21,6 +22,8 @@ ROUTED: Final = "route:"
 AGAIN: Final = "again:"
 #: How a submission is named, and a job by its place in it: ``@3``, ``@3.12``. SQLite counts no further than 18 digits.
 KEY: Final = re.compile(r"@(\d{1,18})(?:\.(\d{1,18}))?", re.ASCII)
+#: When a submission ended that was taken out of the journal since.
+GONE: Final = 0.0
 #: The reason for the end of a job that its executor did not take.
 NEVER_RAN: Final = "never-ran"
 
@@ -107,11 +110,9 @@ class JournalRows(ABC):
                    and executor in (None, name) and (where is None or cluster in (None, where)))
 
     def end_of(self, number: int) -> float | None:
-        """When nothing was left to be done for a submission; None before that. Raises UsageError."""
+        """When nothing was left to be done for a submission; None before that. GONE: it was taken out since."""
         rows = self._ask("SELECT ended FROM submissions WHERE number = ?", number)
-        if not rows:
-            raise self._unknown(number)
-        end: float | None = rows[0][0]
+        end: float | None = rows[0][0] if rows else GONE
         return end
 
     def _unknown(self, number: int) -> UsageError:
@@ -179,8 +180,10 @@ class JournalRows(ABC):
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
             chosen = going.pop() if going else documents[max(several)][0]
             newest = {(documents[r.submission], r.label): r.submission for r in matches}
+            several_called = {label for (_, label), count in Counter((r.submission, r.label) for r in matches).items()
+                              if count > 1}     # without Ids: nobody can say which of them ran again
             matches = [r for r in matches if documents[r.submission][0] == chosen
-                       and newest[documents[r.submission], r.label] == r.submission]
+                       and (r.label in several_called or newest[documents[r.submission], r.label] == r.submission)]
         return matches
 
     def origin_of(self, number: int) -> tuple[str, str]:
@@ -188,6 +191,14 @@ class JournalRows(ABC):
         while (request := self.request_of(number) or "").startswith(AGAIN):
             number = int(request.rpartition(".")[2])
         return self.document_of(number)
+
+    def last_runs(self, number: int) -> dict[str, Row]:
+        """The last run of each job of the document that a submission, or what it runs again, is of; by label."""
+        origin = self.origin_of(number)
+        again = [n for n, in self._ask("SELECT number FROM submissions WHERE request > ? AND request < ? "
+                                       "ORDER BY number", AGAIN, f"{AGAIN[:-1]};") if self.origin_of(n) == origin]
+        return {row.label: row for n in (*(() if origin[1] else (int(origin[0][1:]),)), number, *again)
+                for row in self.rows_of(n)}
 
     def document_of(self, number: int) -> tuple[str, str]:
         """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to

@@ -80,8 +80,9 @@ class Seen:
 
     def as_missing(self, status: JobStatus) -> JobStatus:
         """A status of a job that its resource manager does not know is one of the state in which it was last, of which
-        the executor may not have heard; any other status is as it is."""
-        if self.status is None or (status.metadata or {}).get("waits") != MISSING:
+        the executor may not have heard, unless accounting knows of a later one; any other status is as it is."""
+        if self.status is None or (status.metadata or {}).get("waits") != MISSING \
+                or status.state.is_greater_than(self.status.state):
             return status
         metadata = {key: value for key, value in self.known.items() if key not in ("phase", "sources")}
         metadata.update(status.metadata or {})

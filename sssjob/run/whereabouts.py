@@ -21,7 +21,7 @@ from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, way_of
 if TYPE_CHECKING:
     from sssjob.run.client import Client
     from sssjob.run.journal import Entry
-    from sssjob.run.standing import Running
+    from sssjob.run.standing import Running, Submission
 
 __all__ = ["Whereabouts"]
 
@@ -41,14 +41,21 @@ class Whereabouts:
         if entry.executor in KEPT:
             return self._is_at(client, entry, entry.host, "host", socket.gethostname())
         if entry.cluster is None and entry.way is not None:
-            entry.cluster = client.journal.entry(entry.number).cluster      # another client may know it by now
+            for renewed in client.journal.entries([entry.number]):
+                entry.cluster = renewed.cluster       # another client may know it by now
             if entry.cluster is None:
                 return self._is_unplaced_here(client, entry)
         return entry.cluster is None or self._is_placed_here(client, entry)
 
     def require(self, client: Client, entry: Entry) -> None:
-        """Refuse, with UsageError, what would go to another cluster than the submission went to."""
-        if not self.is_here(client, entry) and entry.number in self.elsewhere:
+        """Refuse, with UsageError, what would go to another cluster than the submission went to, or may."""
+        if self.is_here(client, entry):
+            return
+        if entry.number in self.silent:
+            where = "a cluster that is not known" if entry.cluster is None else f"the cluster {entry.cluster}"
+            raise UsageError(f"@{entry.number} was submitted on {where}, and {entry.executor} does not say now whether "
+                             "it is that one: run its jobs again later")
+        if entry.number in self.elsewhere:
             where = f"on the host {entry.host}" if entry.executor in KEPT else \
                 f"on another cluster, {entry.cluster or 'which is not known'}"
             raise UsageError(f"@{entry.number} was submitted {where}: run its jobs again there")
@@ -57,6 +64,15 @@ class Whereabouts:
         """Whether a job is on another cluster, and no client looks after it there."""
         entry = job.of.entry
         return entry is not None and entry.number in self.elsewhere and not entry.held()
+
+    def is_gone(self, client: Client, submission: Submission) -> bool:
+        """Whether another client has taken a submission out of the journal before this one saw its jobs end; that is
+        told."""
+        entry = submission.entry
+        if entry is None or not entry.is_gone or submission.ended:
+            return False
+        self._leave(client, entry, "was taken out of the journal by another client: how its jobs ended is not known")
+        return True
 
     def _is_placed_here(self, client: Client, entry: Entry) -> bool:
         """The same of a submission whose cluster is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import tempfile
@@ -90,8 +91,12 @@ def test_a_full_disk_is_told_and_what_is_there_is_shown(sssjob: Command, shared:
         answer = sssjob("submit", "-q", "--executor", "slurm", "--from", "slurm", "job.sh")
         assert answer.code == 3 and answer.err.startswith(f"sssjob: {shared.path}.d/"), answer
         assert answer.err.endswith(": the script of a job cannot be written: the disk is full\n")
-    assert [job["canceled"] for job in shared.lab.jobs()] == [False]
-    shared.lab.end("1", 9)
+        assert [job["canceled"] for job in shared.lab.jobs()] == [False]
+        shared.lab.end("1", 9)
+        # what cannot be written is known all the same, by the list as by status
+        assert "<State>Completed</State>" in sssjob("status", "a").out
+        listed, = map(json.loads, sssjob("list", "--all", "--json").out.splitlines()[-1:])
+        assert (listed["state"], listed["outcome"], listed["exit_code"]) == ("Completed", "failed", 9)
     assert sssjob("wait", "a", "--timeout", "60").code == 9
 
 

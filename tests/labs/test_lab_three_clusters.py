@@ -4,8 +4,9 @@ stand still or are killed, and queues are full: no document says what did not ha
 ours where somebody asked for it.
 
 What really happened is written by the jobs themselves: on which cluster they ran, under which id, when they began and
-how they ended. ``SSSJOB_LAB_ACTIONS`` is the number of actions (40), ``SSSJOB_LAB_SEED`` what they are drawn from. What
-was done stands in the file ``done`` of the folder of the test.
+how they ended; documents are held against that and against accounting. ``SSSJOB_LAB_ACTIONS`` is the number of actions
+(40; 500 with ``SSSJOB_SOAK=1``), ``SSSJOB_LAB_SEED`` what they are drawn from. What was done stands in the file
+``done`` of the folder of the test.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from tests.psij.test_batch_labs import LABS, enter_lab
 from tests.run.support import group, shell
 
 pytestmark = pytest.mark.lab
-ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or 40)
+SOAK = os.environ.get("SSSJOB_SOAK") == "1"
+ACTIONS = int(os.environ.get("SSSJOB_LAB_ACTIONS") or (500 if SOAK else 40))
 SEED = int(os.environ.get("SSSJOB_LAB_SEED") or 1)
 ENDLESS_S = 600
 AT_ONCE = 3             # clients beside each other
@@ -81,6 +83,31 @@ class Site(NamedTuple):
             if name == daemon and Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
                 return int(pid)
         return None
+
+    def running(self) -> set[tuple[str, str]]:
+        """Names and ids of all jobs that run now."""
+        words = ("squeue", "-h", "-t", "R", "-o", "%j %A") if self.executor == "slurm" else ("qstat", "-s", "r", "-r")
+        lines = self.tell(*words).stdout
+        if self.executor == "slurm":
+            return {(name, native_id) for name, native_id in map(str.split, lines.splitlines())}
+        return set(zip(re.findall(r"Full jobname: +(\S+)", lines), re.findall(r"(?m)^ *(\d+) ", lines), strict=False))
+
+    def records(self) -> dict[tuple[str, str], list[list[str]]]:
+        """What accounting has of all jobs: start and end in seconds since the epoch, and nodes, by id and name."""
+        records: dict[tuple[str, str], list[list[str]]] = {}
+        if self.executor == "slurm":
+            answer = self.tell("env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "now-1days",
+                               "-o", "JobID,JobName,Start,End,NodeList").stdout
+            lines = [line.split("|") for line in answer.splitlines()]
+        else:
+            fields = [dict(re.findall(r"(?m)^(\w+) +(.*?) *$", record))
+                      for record in self.tell("qacct", "-j", "*").stdout.split("=" * 62)[1:]]
+            lines = [[record["jobnumber"] + ("" if record["taskid"] == "undefined" else f".{record['taskid']}"),
+                      record["jobname"], *(_epoch(record[key]) for key in ("start_time", "end_time")),
+                      record["hostname"]] for record in fields]
+        for native_id, name, *rest in lines:
+            records.setdefault((native_id, name), []).append(rest)
+        return records
 
     def tell(self, *words: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of the manager. user: another one."""
@@ -179,9 +206,7 @@ class Storm:
                 config = BatchSchedulerExecutorConfig(work_directory=self.folder / "work", **CONFIG)
                 act(Client(open_journal(self.folder / "journal.db"), config=config))
                 status = 0
-            except BaseException as error:
-                if isinstance(error, UsageError) and "there is no submission" in str(error):
-                    os._exit(0)             # another client has taken it out of the journal meanwhile
+            except BaseException:
                 with open(self.folder / "raised", "a", encoding="utf-8") as stream:
                     stream.write(traceback.format_exc())
             finally:
@@ -250,8 +275,8 @@ class Storm:
             case "submit":
                 self.submit(site)
             case "look":
-                self.client(site, lambda client: client.look(
-                    [client.journal.entry(number) for number in _numbers(client)], 5.0), self.until())
+                self.client(site, lambda client: client.look(client.journal.entries(_numbers(client)), 5.0),
+                            self.until())
             case "wait":
                 seconds = chance.uniform(1, 6)
                 self.client(site, lambda client: client.wait(_keys(client), seconds), self.until())
@@ -311,8 +336,9 @@ class Storm:
         path = self.chance.choice(running)
         name = path.name.partition("_")[0]
         native_id = path.read_text().split("\n")[-2].split()[2]
-        (self.wished if doing == "by hand" else self.restarted).add(name)
-        site.tell(*BY_HAND[site.executor, doing], native_id)
+        if (name, native_id) in site.running():         # Slurm runs again what was cancelled, too
+            (self.wished if doing == "by hand" else self.restarted).add(name)
+            site.tell(*BY_HAND[site.executor, doing], native_id)
 
     def full(self, site: Site) -> None:
         """Hardly any jobs may be submitted for a while."""
@@ -404,6 +430,10 @@ class Storm:
         with open_journal(self.folder / "journal.db") as journal:
             yield from self.of_journal(Client(journal))
         yield from (self.folder / "complaints").read_text().splitlines() if self.pruned else []
+        for site in self.sites:
+            for name, native_id in site.running() if self.rows else ():
+                if name in self.jobs:
+                    yield f"survivor: {name} still runs as {native_id} on {site.name}"
         known = {str(row.id) for row in self.rows}
         for path in (self.folder / "truth").iterdir():
             if path.name not in known | self.gone():
@@ -417,8 +447,8 @@ class Storm:
         """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
         rows: dict[str, Running] = {}
         jobs: list[Running] = []
-        for number in _numbers(client):
-            standing = client.standing(client.journal.entry(number)).jobs
+        for submission in client.standings(client.journal.entries(_numbers(client))):
+            standing = submission.jobs
             if not ended or all(running.row.outcome is not None for running in standing):
                 jobs += standing
         for running in jobs:
@@ -439,7 +469,9 @@ class Storm:
         if job.elements and job.site.executor == "slurm":
             own = runs          # each has an id that no answer shows
         wished, restarted = (bool({name, job.name} & some) for some in (self.wished, self.restarted))
-        if len(runs) > 1 + job.retried and not restarted:
+        native_ids = {run[1] for run in runs}
+        records = [record for native_id in native_ids for record in self.records(job.site).get((native_id, name), [])]
+        if len(runs) > 1 + job.retried + max(len(records) - len(native_ids), 0) and not restarted:
             yield f"doubled: {name}: {runs}"
         if not restarted and not job.retried and runs and not own and row.outcome != "skipped":
             yield f"fact: {name} ran as {runs}"
@@ -470,8 +502,8 @@ class Storm:
             yield f"hook: {name} of {row.key} is not done"
         times = job.name not in self.suspended and not (restarted and job.elements)
         if times:
-            yield from _facts(name, running, own)
-        if job.site.executor == "slurm" and row.outcome is not None:
+            yield from _facts(name, running, own, records)
+        if row.outcome is not None:
             yield from _against(name, running, self.records(job.site).get((str(row.native_id), job.name), []))
         if job.after is not None and not wished and not restarted and not (
                 {job.after[0]} & (self.wished | self.restarted)):
@@ -479,15 +511,9 @@ class Storm:
                                                             if other.partition("_")[0] == job.after[0]])
 
     def records(self, site: Site) -> dict[tuple[str, str], list[list[str]]]:
-        """What sacct has of all jobs: start, end and nodes, by id and name."""
+        """The same as of the site, asked once."""
         if site.name not in self.accounting:
-            answer = site.tell("env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "now-1days",
-                               "-o", "JobID,JobName,Start,End,NodeList")
-            records: dict[tuple[str, str], list[list[str]]] = {}
-            for line in answer.stdout.splitlines():
-                native_id, name, *rest = line.split("|")
-                records.setdefault((native_id, name), []).append(rest)
-            self.accounting[site.name] = records
+            self.accounting[site.name] = site.records()
         return self.accounting[site.name]
 
     def keys(self) -> set[str]:
@@ -506,6 +532,13 @@ class Storm:
             else:
                 runs[-1] = (*runs[-1][:3], int(words[1]), int(words[2]))
         return runs
+
+
+def _epoch(text: str) -> str:
+    """Seconds since the epoch of a time of qacct; "Unknown" where it has none."""
+    with suppress(ValueError):
+        return str(int(time.mktime(time.strptime(text))))
+    return "Unknown"
 
 
 def _whole(job: Job, native_id: str | None) -> str:
@@ -537,9 +570,11 @@ def _again(client: Client, names: Sequence[str]) -> None:
             return
 
 
-def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | None, int | None]]) -> Iterator[str]:
+def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | None, int | None]],
+           records: Sequence[Sequence[str]]) -> Iterator[str]:
     """What a document says that was otherwise. A controller that was away learns late of an end, and its record counts;
-    then the other source is told, and has to be right."""
+    then the other source is told, and has to be right. records: of accounting, which has what a node was held for by a
+    run whose end nobody told the controller."""
     document = running.plan.job
     others = {one.fact: [int(float(str(one.other)))] for one in running.disagreements if one.key.endswith("_time")}
     last = runs[-1] if runs else None
@@ -553,7 +588,8 @@ def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | No
         spent = sum((run[4] or 0) - run[2] for run in runs)
         late = LATE_S * len(runs) + max(
             [0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
-        if not spent - 2 <= float(wall) <= spent + late:
+        recorded = sum(int(end) - int(start) for start, end, _ in records if start.isdigit() and end.isdigit())
+        if not spent - 2 <= float(wall) <= spent + late and abs(float(wall) - recorded) > LATE_S:
             yield f"fact: {name}: Duration {wall} of {spent}"
 
 
@@ -600,14 +636,14 @@ def sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Site]]:
         both = [starting.submit(stack.enter_context, a_slurm("lab")) for _ in range(2)]
         enter_lab("sge", monkeypatch)
         folder = Path(os.environ[LABS["sge"]])
-        found = [Site("sge", "sge", folder, {**os.environ, "STORM_SITE": "none"})]
+        sites = [Site("sge", "sge", folder, {**os.environ, "STORM_SITE": "none"})]
         for number, one in enumerate(both):
             with pytest.MonkeyPatch.context() as own:
                 own.setenv(LABS["slurm"], str(one.result()))
                 enter_lab("slurm", own)
                 name = f"slurm{number}"
-                found.append(Site(name, "slurm", one.result(), {**os.environ, "STORM_SITE": name}))
-        yield found
+                sites.append(Site(name, "slurm", one.result(), {**os.environ, "STORM_SITE": name}))
+        yield sites
 
 
 @pytest.mark.timeout(120 + 10 * ACTIONS)

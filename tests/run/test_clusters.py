@@ -51,9 +51,9 @@ class Twins:
 @pytest.fixture(params=["slurm", "sge"])
 def twins(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twins]:
     with desk_on(request.param, tmp_path, monkeypatch) as desk:
-        made = Twins(desk, monkeypatch)
-        yield made
-        for lab in made.labs.values():
+        twins = Twins(desk, monkeypatch)
+        yield twins
+        for lab in twins.labs.values():
             lab.close()
 
 
@@ -61,7 +61,7 @@ def told(client: Client) -> list[str]:
     return [finding.message for finding in client.findings]
 
 
-def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
+def test_jobs_of_another_cluster_are_left_alone(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither followed, nor believed, nor cancelled, nor submitted anew: the journal has what it had, and says where
     they are; and the other cluster's job of the same id runs on."""
     desk, there = twins.desk, twins.at("there")
@@ -84,6 +84,10 @@ def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
     twins.at("here")
     with pytest.raises(UsageError, match=r"@1 was submitted on another cluster, .*there.*: run its jobs"):
         desk.client().again(1, [0])     # it would run beside other files, for another account
+    with monkeypatch.context() as silent:           # nor where nobody says which cluster this is
+        silent.setattr("sssjob.run.whereabouts.cluster_of", lambda _: None)
+        with pytest.raises(UsageError, match=rf"there.*, and {desk.executor} does not say now whether it is that one"):
+            desk.client().again(1, [0])
     assert len(here.jobs()) == 1
 
 

@@ -23,7 +23,7 @@ KINDS = [("slurm", "submit"), ("sge", "submit"), ("local", "submit"), ("slurm", 
          ("slurm", "reroute"), ("slurm", "parts")]
 #: Lines between those at which each is killed in the short sweep: two to five each, other ones in each, of which the
 #: first is one before anything is in the journal, and some of arrays and routes lie between a submission and its note;
-#: the long sweep has them all.
+#: the long sweep has all that differ.
 STRIDES = {"submit": {"slurm": 2579, "sge": 2609, "local": 4547}, "run": {"slurm": 4877, "local": 4919},
            "retry": {"slurm": 3571, "local": 3643}, "array": {"slurm": 2237, "sge": 2251},
            "route": {"slurm": 3862}, "reroute": {"slurm": 5179}, "parts": {"slurm": 4406}}
@@ -39,10 +39,11 @@ OTHERS: dict[str, tuple[list[list[Any]], tuple[str, ...], int]] = {
     "array": ([["one_0", "done", 0], ["one_2", "failed", 3], ["one_4", "done", 0]], ("0", "2", "4"), 3)}
 
 
-def swept(executor: str, action: str, step: int, first: int, folder: Path) -> list[dict[str, Any]]:
+def swept(executor: str, action: str, step: int, first: int, folder: Path,
+          seconds: float = 250) -> list[dict[str, Any]]:
     words = [executor, action, str(step), str(first), str(folder)]
     with forks.Command(words, Path.cwd(), os.environ | forks.shared(), words=("module", kill_sweep.__name__)) as sweep:
-        out, err = sweep.communicate(timeout=250)
+        out, err = sweep.communicate(timeout=seconds)
     assert sweep.wait() == 0, err
     return sorted((json.loads(line) for line in out.splitlines()), key=lambda point: int(point["count"]))
 
@@ -77,6 +78,8 @@ def test_killed_now_and_then(tmp_path: Path, executor: str, action: str) -> None
 
 @SOAK
 @pytest.mark.soak
-@pytest.mark.parametrize(("executor", "action"), KINDS)
-def test_killed_at_every_seventh_line(tmp_path: Path, executor: str, action: str) -> None:
-    check(swept(executor, action, 7, 1, tmp_path / "sweep"), action)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("executor", "action"), [*KINDS, ("sge", "run"), ("sge", "retry"), ("local", "array")])
+def test_killed_before_everything_that_others_can_see(tmp_path: Path, executor: str, action: str) -> None:
+    """Forty to a hundred points, which stand for all of the thousands of lines between them."""
+    check(swept(executor, action, 0, 1, tmp_path / "sweep", 800), action)

@@ -21,8 +21,8 @@ HELD = shell("sleep 60", "<Hold>User</Hold>")
 @pytest.fixture(params=FAKES)
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr("psij.executors.batch._ends._MISSING_S", 0.2)
-    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as desk:
+        yield desk
 
 
 def looked(desk: Desk) -> tuple[object, object, bool]:
@@ -89,6 +89,25 @@ def test_a_job_that_is_listed_again_goes_on(desk: Desk) -> None:
     (desk.lab.root / f"{job['number']}.json").write_text(json.dumps(job))
     state, why, answered = looked(desk)
     assert (state, str(why).startswith("held"), answered) == ("Hold", True, True)
+
+
+def test_what_accounting_calls_running_is_counted_over_clients_that_only_look(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no queue lists it. Each client counted for itself, so that such a job ran for ever where none stayed for
+    ten times ``lost_after``."""
+    monkeypatch.setattr("psij.executors.batch._ends._MISSING_S", 0.2)
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=600.0) as desk:
+        desk.submit(shell("sleep 60"))
+        eventually(lambda: looked(desk)[0] == "Running")
+        assert desk.lab is not None
+        desk.lab.fault("squeue", times=-1, edit=[(r"(?m)^\d.*\n", "")])
+        assert not desk.client().wait(["a"], 1.0)[1]
+        for _ in range(2):
+            assert looked(desk) == ("Running", "missing: accounting has no end of it, and no queue lists it", True)
+        assert len([data for data in desk.events("a", "status") if "missing_since" in data["metadata"]]) == 1
+        desk.config.lost_after = 0.01
+        state, why, _ = looked(desk)
+        assert state == "Completed" and str(why).startswith("lost: ")
 
 
 def test_accounting_that_is_behind_puts_no_job_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

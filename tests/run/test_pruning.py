@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.run.journal import Event, Journal, open_journal
+from sssjob.run.client import Client
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.pruning import Pruned, prune
 from sssjob.run.routing import begin
 from sssjob.run.rows import Row
+from sssjob.run.whereabouts import Whereabouts
+from tests.run.support import desk_on, shell
 
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as made:
-        yield made
+    with open_journal(tmp_path / "journal.db") as shelf:
+        yield shelf
 
 
 def add(journal: Journal, name: str, ended: float | None = None, waits_for: str = "") -> int:
@@ -93,6 +97,65 @@ def test_what_a_client_is_busy_with_stays(shelf: Journal) -> None:
         assert prune(shelf).kept == 1
         entry.release()
     assert prune(shelf).submissions == 1 and left(shelf) == []
+
+
+@pytest.mark.parametrize("act", ["look", "wait"])
+def test_what_goes_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    """Another client takes a submission out whose job a client has not seen end: nothing is begun once more for it,
+    that is told, and the others go on."""
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        desk.submit(shell("exit 3", name="a"))
+        desk.submit(shell("sleep 60", name="b"))
+        entries = desk.client().journal.entries([1, 2])
+        pruned: list[Pruned] = []
+        is_here = Whereabouts.is_here
+
+        def late(whereabouts: Whereabouts, client: Client, entry: Entry) -> bool:
+            if not pruned:
+                pruned.append(Pruned())
+                assert desk.wait("a") == {"a": ("failed", 3)}
+                pruned.append(prune(desk.client().journal))
+            return is_here(whereabouts, client, entry)
+
+        monkeypatch.setattr(Whereabouts, "is_here", late)
+        client = desk.client()
+        if act == "look":
+            submissions, answered = client.look(entries, 20)
+            assert answered and [one.jobs[0].row.id for one in submissions] == ["b"]
+        else:
+            assert not client.wait(["a", "b"], 1.0)[1]
+        assert pruned[1:] == [Pruned(1, 1, 0, pruned[1].freed)]
+        assert [str(finding) for finding in client.findings] == [
+            "-: SSS602 warning @1 was taken out of the journal by another client: how its jobs ended is not known"]
+        assert not entries[0].folder.exists()
+        desk.client().cancel(["b"], 30)
+
+
+def test_one_that_goes_while_it_is_read_is_no_damage(shelf: Journal) -> None:
+    entries = shelf.entries([add(shelf, "goes", 10.0), add(shelf, "stays")])
+    prune(shelf)
+    client = Client(shelf)
+    assert [submission.entry for submission in client.standings(entries)] == entries[1:]
+    with pytest.raises(UsageError, match=r"^there is no submission @1 in "):
+        client.standing(entries[0])
+
+
+def test_two_at_once(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one finds gone what it has chosen, and counts none of that."""
+    for n in range(3):
+        add(shelf, f"j{n}", 10.0)
+    entries = Journal.entries
+
+    def late(journal: Journal, numbers: Sequence[int]) -> list[Entry]:
+        if journal is not shelf:
+            return entries(journal, numbers)
+        with open_journal(shelf.path) as other:
+            known = entries(shelf, numbers[1:])         # the first is gone before it is looked at, the others after it
+            assert prune(other).submissions == 3
+        return [*entries(shelf, numbers[:1]), *known]
+
+    monkeypatch.setattr(Journal, "entries", late)
+    assert prune(shelf) == Pruned() and left(shelf) == []
 
 
 def test_room_is_given_back(shelf: Journal) -> None:

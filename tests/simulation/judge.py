@@ -24,7 +24,8 @@ from tests.simulation.plans import AWAY, STAGED
 from tests.simulation.promises import of_group, of_submission, of_wishes
 
 if TYPE_CHECKING:
-    from sssjob.run.journal import Event, Journal
+    from sssjob.run.history import Event
+    from sssjob.run.journal import Journal
     from tests.simulation.world import World
 
 __all__ = ["complaints"]

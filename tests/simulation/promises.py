@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sssjob.run.journal import Event
+    from sssjob.run.history import Event
     from sssjob.run.standing import Submission
     from tests.simulation.cluster import Cluster, NativeJob
     from tests.simulation.world import World

@@ -33,7 +33,8 @@ from sssjob.conversion.settings import Settings as Stated
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
 from sssjob.run.client import Client
-from sssjob.run.journal import Entry, Event, Journal, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.fakes.inside import _without_env

@@ -104,7 +104,8 @@ class Agenda(ABC):
         that it knows nothing of the job."""
         with self._changed:
             followed = self._followed.get(job)
-            return followed is None or followed.is_missing or (followed.answered and job not in self._ending)
+            return followed is None or (not followed.is_overdue and (
+                followed.is_missing or (followed.answered and job not in self._ending)))
 
     def hears(self) -> tuple[bool, float | None]:
         """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once

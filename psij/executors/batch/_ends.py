@@ -10,12 +10,14 @@ from psij.executors.batch._files import exit_file, node_names, starts
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._news import add_nodes, add_starts
 from psij.job_status import JobStatus
+from sssjob.lrm.waits import MISSING
 
 __all__ = ["end_of", "learn_start"]
 
 # A job that so many answers of the queue in a row do not list, and no accounting for so long, is told as missing.
 _MISSED: Final = 2
 _MISSING_S: Final = 4.0
+_UNLISTED: Final = "accounting has no end of it, and no queue lists it"
 _RUNAWAY: Final = 10    # how many times lost_after the queue may not list a job that a record calls running
 
 
@@ -44,18 +46,23 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
     ours = item.tag or (end.job_id if end is not None else None)
     began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
     item.starts, item.recorded = max(item.starts, len(began)), began[-1] if began else item.recorded
-    if heard and not (records or end) and _is_missing(item, now):
-        patience_s = max(patience_s - item.missing_before_s, 0.0)
+    is_ended = end is not None or any(record.state.final for record in records.values())
+    before_s = item.missing_before_s if heard and not is_ended and _is_missing(item, now) else 0.0
+    runaway_s = _RUNAWAY * executor.config.lost_after
     evidence = Evidence(item.queue, item.missed == 0, records, end, item.cancel_at is not None, item.missed,
                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
-                        item.missed > 1 and now - item.missed_at >= _RUNAWAY * executor.config.lost_after,
+                        item.missed > 1 and before_s + now - item.missed_at >= runaway_s,
                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
                         item.wanted, item.unbegun and not item.starts)
-    status = decide(evidence, executor._accounting_delay(), patience_s)
+    status = decide(evidence, executor._accounting_delay(), max(patience_s - before_s, 0.0))
+    item.is_overdue = item.missing_before_s >= (runaway_s if records else patience_s) and not is_ended
     if status is None:
         return None
     metadata = status.metadata = {"native_id": item.native_id, **(status.metadata or {})}
     if not status.state.final:
+        if item.missing_since is not None:      # also where an earlier client has found that
+            status.message = _UNLISTED
+            metadata |= {"waits": MISSING, "missing_since": item.missing_since}
         return status
     add_starts(metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
     if began:
@@ -70,12 +77,12 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
 
 
 def _is_missing(item: Followed, now: float) -> bool:
-    """Whether several answers of all sources, over some seconds, knew nothing of a job whose end nobody asked for.
-    Since when is noted. now: monotonic time."""
+    """Whether several answers of the queue, over some seconds, did not list a job whose end nobody asked for, and all
+    sources have answered. Since when is noted. now: monotonic time."""
     if item.ended_at is None or not item.missed or item.cancel_at is not None or item.wanted or \
             (item.queue is not None and item.queue.state.final):
         return False
-    is_sure = item.missed >= _MISSED and now - item.ended_at - item.silent_s >= _MISSING_S
+    is_sure = item.missed >= _MISSED and now - min(item.ended_at, item.missed_at) - item.silent_s >= _MISSING_S
     if is_sure and item.missing_since is None:
         item.missing_since = time.time()
     return is_sure

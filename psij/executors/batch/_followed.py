@@ -47,9 +47,9 @@ class Followed:
     """A job that is followed, and what is known of it."""
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
-                 "executor", "gone", "identity", "is_missing", "job", "left_out", "missed", "missed_at",
-                 "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "recorded", "records",
-                 "renamed", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
+                 "executor", "gone", "identity", "is_missing", "is_overdue", "job", "left_out", "missed",
+                 "missed_at", "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "recorded",
+                 "records", "renamed", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -69,9 +69,10 @@ class Followed:
         self.quiet: dict[str, Any] | None = None    # while nothing but "as before" is to be expected: its metadata
         self.missed = 0                         # answers in a row without it
         self.missed_at = 0.0                    # monotonic time since which there were only such answers
-        self.missing_since: float | None = None     # epoch time since which neither queue nor accounting has it
+        self.missing_since: float | None = None     # epoch time since which no queue has it, nor accounting an end
         self.missing_before_s = 0.0             # how long it had been so when it began to be followed here
         self.is_missing = False                 # all of them have said so here
+        self.is_overdue = False                 # it had been so for long enough before: it is about to be lost
         self.gone = False                       # it was not there any more when its end was asked for
         self.ended_at: float | None = None      # monotonic time at which it first seemed to have ended
         self.asked_s = 0.0                      # monotonic time of the last question about its end

@@ -300,7 +300,8 @@ class Watcher(Agenda):
         with self._changed:
             if self._ending.pop(item.job, None) is not None:
                 item.ended_at, item.silent_s = None, 0.0
-        item.is_missing, item.missing_since, item.missing_before_s = False, None, 0.0
+        if not item.missed:
+            item.is_missing, item.is_overdue, item.missing_since, item.missing_before_s = False, False, None, 0.0
         due = item.cancel_at
         if due is not None and time.monotonic() - due > _CANCEL_AGAIN_S and item.cancels < _CANCEL_TRIES:
             item.executor._cancel_again(item.job)
