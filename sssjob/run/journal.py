@@ -347,7 +347,8 @@ class Entry:
                 os.close(lease)
                 continue
             self._lease = lease
-            self.last_begun = json.loads(os.pread(lease, _STAMP, 0) or "{}")
+            with suppress(OSError, ValueError):         # where the power was cut, another boot's clock tells nothing
+                self.last_begun = json.loads(os.pread(lease, _STAMP, 0))
             self.ended = self.journal.end_of(self.number)
         if self.is_gone:
             self.release()

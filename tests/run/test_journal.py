@@ -345,6 +345,22 @@ def test_a_lease_goes_with_its_holder(tmp_path: Path) -> None:
         assert not submission.held()
 
 
+@pytest.mark.parametrize("text", ["", "\0" * 512, "{"])
+def test_a_lease_whose_text_was_lost_is_one(tmp_path: Path, text: str) -> None:
+    """It is not synced, so that after a power cut anything may stand in it; what a killed client wrote comes again."""
+    with open_journal(tmp_path / "j.db") as journal:
+        entry = journal.add("token", "local", "<Job/>", tmp_path, "Ignore", None, [])
+        assert entry.take() and not entry.last_begun
+        entry.begins()
+        entry.release()
+        other = journal.entry(entry.number)
+        assert other.take() and since(other.last_begun) is not None
+        other.release()
+        (entry.folder / "lease").write_text(text)
+        last = journal.entry(entry.number)
+        assert last.take() and not last.last_begun
+
+
 @pytest.mark.parametrize("when", ["folder", "lease", "lock"])
 def test_a_lease_whose_folder_goes_meanwhile(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who held it saw the last job end, and removes the folder between two steps of the next client."""

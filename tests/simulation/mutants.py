@@ -26,7 +26,7 @@ from psij.executors._local_staging import ENDS
 from psij.executors.batch import _evidence
 from psij.executors.batch._evidence import Evidence
 from psij.executors.batch._identity import Verdict, Whose
-from sssjob.run import attempts, staging, storage
+from sssjob.run import attempts, staging, storage, wishes
 from sssjob.run.journal import Entry
 from tests.simulation.__main__ import failures
 from tests.simulation.plans import make_plan
@@ -136,12 +136,20 @@ def _doubled(before: Sequence[Any], seen: Sequence[Any]) -> Sequence[Any]:
     return _together([*before, before[-1]], seen) if before else seen
 
 
+def _unreleased(self: Any, job: Any, wish: str) -> bool:
+    """A release has its answer before the manager is asked."""
+    if wish != "release":
+        return bool(_natively(self, job, wish))
+    self._answer(job, wish)
+    return True
+
+
 def _all_numbers(journal: Any, *_: Any) -> list[int]:
     """Of submissions, whether they have ended or not."""
     return [number for number, in journal.ask("SELECT number FROM submissions", {})]
 
 
-_code = _evidence._code
+_code, _natively = _evidence._code, wishes.Wishes._natively
 _prepare, _stage, _together = storage._prepare, staging._stage, attempts.together
 _ROWS = f"{_BATCH}._listing.judge"
 _STRANGE = Verdict.STRANGER, "nothing is believed"
@@ -225,6 +233,7 @@ MUTANTS = (
     Mutant("what may be under way counts from the intents",
            {"sssjob.run.journal.Entry.begins": lambda *_: None}, (11020566,)),
     Mutant("what is held is submitted all the same", {"sssjob.run.starting._due": lambda _: 0.0}, (12000027, 12000035)),
+    Mutant("a release is told to nobody", {"sssjob.run.wishes.Wishes._natively": _unreleased}, (12000001, 12000005)),
     Mutant("a prune takes what goes on", {"sssjob.run.pruning._has_ended": lambda *_: True,
                                           "sssjob.run.pruning._ended": _all_numbers}, (12000000, 12000005)),
     Mutant("caps are not kept", {"sssjob.run.room.Room.admits": lambda *_: True}, (12000020, 12000032)),
