@@ -111,15 +111,15 @@ def features(repeat: int) -> Iterator[Measure]:
     """All keys of all three areas read from a disk, nothing kept from before."""
     numbers: dict[str, Value] = {"int": 8, "float": 1.5, "time": 1 << 31, "id": "4711", "path": "/bin/true"}
     with tempfile.TemporaryDirectory() as folder:
-        made = provide(folder, "1", {key.name: numbers[key.kind] for key in KEYS.values() if key.area != "status"})
-        variables = made.environment({})
+        tree = provide(folder, "1", {key.name: numbers[key.kind] for key in KEYS.values() if key.area != "status"})
+        variables = tree.environment({})
         times = []
         for _ in range(200 * repeat):
             start = time.perf_counter()
             found = Reader.from_environment(variables).read()
             times.append(time.perf_counter() - start)
         assert all(r.state == "value" for r in found.readings.values() if r.key.area != "status" and not r.key.draft)
-        made.remove()
+        tree.remove()
     yield Measure("Machine/Job Features, all keys from disk", statistics.median(times) * 1000, "ms", 1.0)
 
 

@@ -82,10 +82,10 @@ def _submit(text: str, jobs: int, folder: Path, commands: int = 2) -> tuple[floa
     with open_journal(folder / "journal.db") as journal:
         client = Client(journal, config=config)
         wall, cpu = time.perf_counter(), time.process_time()
-        made = client.submit(document, "slurm", cwd=folder)
+        submission = client.submit(document, "slurm", cwd=folder)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    assert made is not None, [str(f) for f in client.findings]
-    ids = [str(job.row.native_id) for job in made.jobs]
+    assert submission is not None, [str(f) for f in client.findings]
+    ids = [str(job.row.native_id) for job in submission.jobs]
     assert len(set(ids)) == jobs and "None" not in ids
     return wall, cpu, folder / "work" / "slurm", ids
 

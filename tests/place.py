@@ -17,11 +17,11 @@ ROOM = 4 << 30          # bytes: the tests use one
 def roomy(folder: str) -> bool:
     """Whether files can be made and executed there, and there is room for all."""
     with suppress(OSError, ValueError, StopIteration):
-        found = os.statvfs(folder)
+        space = os.statvfs(folder)
         with open("/proc/meminfo", encoding="ascii") as lines:
             free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-        return (not found.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK)
-                and found.f_bavail * found.f_frsize > ROOM and free > 2 * ROOM)
+        return (not space.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK)
+                and space.f_bavail * space.f_frsize > ROOM and free > 2 * ROOM)
     return False
 
 

@@ -24,9 +24,9 @@ def test_examples_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     text = "\n".join(re.findall(r"^```pycon\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     session = doctest.DocTestParser().get_doctest(text, {}, "python.md", str(PAGE), 0)
     assert len(session.examples) > 40
-    told: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(session, out=told.append)
-    assert "".join(told) == ""
+    texts: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(session, out=texts.append)
+    assert "".join(texts) == ""
     waited = subprocess.run([*command(), "wait", "later"], env=dict(os.environ), capture_output=True, text=True)
     assert waited.returncode == 0, waited.stderr
 

@@ -24,7 +24,7 @@ BODIES = (ROOT / "docs" / "bodies.md").read_text()
 
 def examples(page: str) -> list[tuple[str, str]]:
     """(command, output) of every ``$`` line in a console block."""
-    found = []
+    examples = []
     for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
@@ -32,8 +32,8 @@ def examples(page: str) -> list[tuple[str, str]]:
                 line, _, output = output.partition("\n")
                 command = command[:-1] + line
             if not command.startswith("make "):
-                found.append((command, output))
-    return found
+                examples.append((command, output))
+    return examples
 
 
 @pytest.mark.parametrize(("page", "least"), [(README, 5), (CENTRE, 15), (SITES, 4), (SCRIPTS, 2), (BODIES, 2)],

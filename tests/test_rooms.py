@@ -67,15 +67,15 @@ ARROWS_BACK: Final = {
 @cache
 def modules() -> dict[str, Path]:
     """Name of each module of the product -> its file."""
-    found: dict[str, Path] = {}
+    modules: dict[str, Path] = {}
     for top in ("psij", "sssjob", *LINKED):
         for path in sorted((ROOT / top).rglob("*.py")):
             parts = list(path.relative_to(ROOT).with_suffix("").parts)
             if any(folder.is_symlink() for folder in path.parents):
                 continue
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found[f"sssjob.{name}" if top in LINKED else name] = path
-    return found
+            modules[f"sssjob.{name}" if top in LINKED else name] = path
+    return modules
 
 
 def room(module: str) -> str:

@@ -44,12 +44,12 @@ def test_sample_reads_checks_and_round_trips(path: Path) -> None:
     assert document.findings is not None
     assert not document.findings.rejected and not findings.rejected, [*document.findings, *findings]
     for names in {"3.1", "3.0", profile}:
-        told = Findings()
-        text = write_document(document, profile=names, findings=told)
+        reported = Findings()
+        text = write_document(document, profile=names, findings=reported)
         again = read_document(text, profile=profile)
         # The other forms of 3.1, of which sample 04 has one, and brackets that balance, of which sample 03 has some.
-        assert {f.rule for f in told} <= {"SSS502", "SSS402"}
-        assert [j for j, _ in again.jobs()] == [j for j, _ in document.jobs()] or len(told)
+        assert {f.rule for f in reported} <= {"SSS502", "SSS402"}
+        assert [j for j, _ in again.jobs()] == [j for j, _ in document.jobs()] or len(reported)
         assert write_document(again, profile=names) == text
         assert again.files == document.files
     assert from_json(to_json(document)).root == document.root

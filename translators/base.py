@@ -68,7 +68,7 @@ class Translator:
     never finds the format. files(document, context): the files that one job takes, name -> text, where one text does
     not hold it; the first is what ``write`` gives. pieces(large, context): the text that ``write`` gives of a document
     that is read part by part, piece by piece; None: it takes the whole. marks: recognise is asked only of a text that
-    has one of these in it; empty: of every text.
+    has one of these in it; empty: of every text. one_job: a text holds one job, and ``write`` refuses several.
     """
 
     name: str
@@ -81,3 +81,4 @@ class Translator:
     files: Callable[[Document, WriteContext], Mapping[str, str]] | None = None
     pieces: Callable[[Large, WriteContext], Iterator[str] | Iterator[bytes]] | None = None
     marks: tuple[str, ...] = ()
+    one_job: bool = False

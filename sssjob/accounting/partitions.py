@@ -25,6 +25,7 @@ from sssjob.accounting.cuts import Cut, cut, merged, opened_part
 from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.rates import RateSet, read_rates
 from sssjob.accounting.table import Batch, Tally, charge_table
+from sssjob.document.ids import unused
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
@@ -119,17 +120,9 @@ def _failed(result: Result, error: Exception) -> Result:
 
 def names_of(paths: Sequence[str], folder: str) -> list[tuple[str, str]]:
     """(log, its Parquet file in the folder); logs of one name in different folders get numbers."""
-    taken: set[str] = set()
-    pairs = []
-    for path in paths:
-        stem = os.path.basename(os.path.abspath(path))
-        name, number = f"{stem}.parquet", 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}.parquet"
-        taken.add(name)
-        pairs.append((path, os.path.join(folder, name)))
-    return pairs
+    taken: dict[str, int] = {}
+    return [(path, os.path.join(folder, unused(os.path.basename(os.path.abspath(path)), taken, ".parquet")))
+            for path in paths]
 
 
 class _Piece(NamedTuple):

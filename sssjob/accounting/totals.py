@@ -238,7 +238,7 @@ class Totals:
         key = tuple(value_of(job, name) for name in self.by)
         period, share = None, Fraction(1)
         for period, share in self._shares(start, end):
-            self._into(period, key, sums if share == 1 else _share(sums, share))
+            self.take(period, key, sums if share == 1 else _share(sums, share))
         if period is None:
             return False
         last = self._groups[period, key]
@@ -252,10 +252,6 @@ class Totals:
             last.waits_for(start - submit)
         return True
 
-    def take(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
-        """Add the sums of jobs of a period that were added up already."""
-        self._into(period, key, sums)
-
     def tell_again(self, records: int) -> None:
         """Say that so many records were left out, because another one tells as much of the same run, or more."""
         if records:
@@ -265,7 +261,8 @@ class Totals:
         self.left_out[why] = self.left_out.get(why, 0) + jobs
         return False
 
-    def _into(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
+    def take(self, period: str, key: tuple[str, ...], sums: Sums) -> None:
+        """Add sums of jobs, or of a part of one, to those of a group."""
         sums_there = self._groups.get((period, key))
         if sums_there is None:
             if len(self._groups) >= self._most:

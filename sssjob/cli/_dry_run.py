@@ -35,7 +35,7 @@ def print_rehearsal(session: Session, document: Document, name: str, settings: S
     findings, backend = Findings(name), backend_of(settings)
     plan = plan_of(session, document, settings, backend, findings, resume)
     try:
-        session.report_together(findings, document)
+        session.report(findings, document)
         if session.status():
             return 1
         shown = list(rehearse(plan, backend))

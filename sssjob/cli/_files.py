@@ -203,14 +203,23 @@ class Results:
         import tempfile
 
         self._file = tempfile.SpooledTemporaryFile(max_size=_KEPT, prefix=".sssjob-")     # noqa: SIM115
+        self._length = 0
         weakref.finalize(self, self._file.close)
 
-    def add(self, piece: str | bytes) -> None:
-        """Take what comes next."""
+    def add(self, piece: str | bytes) -> tuple[int, int]:
+        """Take what comes next; gives its place, by which ``piece`` gives it back: where it begins, and its length."""
+        octets, start = _encoded(piece), self._length
+        self._length += len(octets)
         try:
-            self._file.write(_encoded(piece))
+            self._file.write(octets)
         except OSError as error:
             raise AccessError("temporary file", error.strerror or str(error)) from None
+        return start, len(octets)
+
+    def piece(self, place: tuple[int, int]) -> bytes:
+        """What was added, when nothing more is."""
+        self._file.seek(place[0])
+        return self._file.read(place[1])
 
     def emit(self, output: str = "-", *, binary: bool = False) -> None:
         """Write all of it, as ``emit`` does. binary: what was added was no text."""
@@ -311,14 +320,11 @@ def _special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
 
 
-def file_name(name: str, taken: set[str], suffix: str) -> str:
-    """A file name made of an identifier: nothing in it leads out of its directory; unique among taken."""
+def file_name(name: str, taken: dict[str, int], suffix: str) -> str:
+    """A file name made of an identifier: nothing in it leads out of its directory; unique among taken (``unused``)."""
+    from sssjob.document.ids import unused
+
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "._@+=,-[]") else "_" for c in name[:150]) or "job"
     if safe.startswith((".", "-")):
         safe = "_" + safe[1:]
-    candidate, count = safe + suffix, 1
-    while candidate in taken:
-        count += 1
-        candidate = f"{safe}-{count}{suffix}"
-    taken.add(candidate)
-    return candidate
+    return unused(safe, taken, suffix)

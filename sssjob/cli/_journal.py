@@ -292,7 +292,7 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
 def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
     """Tell which jobs there is no room for, or nobody who answers, a line for each reason; whether that is because of
     a resource manager for any."""
-    from sssjob.run.standing import AWAY, FULL
+    from sssjob.run.room import AWAY, FULL
 
     reasons: dict[str, list[Running]] = {}
     for job in (job for submission in submissions for job in submission.jobs):

@@ -66,48 +66,45 @@ class Session:
     _gate: set[tuple[str, int, int, str]] = field(default_factory=set)
     _unshown: dict[int, int] = field(default_factory=dict)
 
-    def report_together(self, findings: Findings, document: Document) -> None:
-        """The same for the findings of a plan, of which those that many jobs share are shown once. JSON has them all.
-        """
-        self._report_groups(findings, lambda fresh: together(fresh, document, whole=not findings.overflow))
+    def report(self, findings: Iterable[Finding] | None, document: Document | None = None, *, again: bool = True
+               ) -> None:
+        """Print the findings that were not printed before, and count them. Those that many jobs share are shown once;
+        JSON has them all. document: that they are about, where it is at hand; again: they may come another time, so
+        that they are remembered."""
+        whole = not getattr(findings, "overflow", 0)
+        self._report_groups(findings or (), lambda fresh: together(fresh, document, whole=whole), again=again)
 
     def report_once(self, findings: Findings | Sequence[Finding], *, again: bool = False) -> None:
         """The same for the findings of one file, by line: what stands there several times is shown once with its count.
         """
         self._report_groups(findings, repeated, again=again)
 
-    def _report_groups(self, findings: Findings | Sequence[Finding],
+    def _report_groups(self, findings: Iterable[Finding],
                        grouped: Callable[[list[Finding]], list[tuple[Finding, list[Finding]]]], *, again: bool = True
                        ) -> None:
-        if self.as_json:
-            self.report(findings, again=again)
-            return
-        for shown, stands_for in grouped([finding for finding in findings if not self._told_before(finding)]):
-            self.report([shown], again=False)
-            self.errors += (len(stands_for) - 1) * shown.rejects
-            self.warnings += (len(stands_for) - 1) * (shown.severity == "warning")
-            if again:
-                self._remember(stands_for)
+        fresh = [finding for finding in findings if not self._told_before(finding)]
+        for shown, stands_for in [(finding, [finding]) for finding in fresh] if self.as_json else grouped(fresh):
+            if self._told_before(stands_for[0]):        # by another one of these
+                continue
+            self._remember(stands_for, again)
+            self.report_one_of(shown, len(stands_for))
         self._overflow(findings)
 
-    def report(self, findings: Iterable[Finding] | None, *, again: bool = True) -> None:
-        """Print the findings that were not printed before, and count them. again: they may come another time, so that
-        they are remembered."""
-        for finding in findings or ():
-            if self._told_before(finding):
-                continue
+    def report_one_of(self, shown: Finding, many: int) -> None:
+        """Print a finding that stands for so many, and count all of them."""
+        counts = self.count(shown)
+        self.errors += (many - 1) * shown.rejects
+        self.warnings += (many - 1) * (shown.severity == "warning")
+        if counts or not (self.quiet or (shown.kind == "exact" and not self.explain)):
+            show(shown, as_json=self.as_json, brief=self.brief)
+
+    def _remember(self, findings: Sequence[Finding], again: bool) -> None:
+        for finding in findings:
             if again:
-                self._remember([finding])
+                self._seen[id(finding)] = finding
+                self._said.add((finding.file, finding.rule, finding.message))
             if self.anew or finding.rule == _TWICE:
                 self._gate.add((finding.file, finding.line, finding.column, finding.message))
-            counts = self.count(finding)
-            if counts or not (self.quiet or (finding.kind == "exact" and not self.explain)):
-                show(finding, as_json=self.as_json, brief=self.brief)
-        self._overflow(findings)
-
-    def _remember(self, findings: Sequence[Finding]) -> None:
-        self._seen |= {id(finding): finding for finding in findings}
-        self._said |= {(finding.file, finding.rule, finding.message) for finding in findings}
 
     def count(self, finding: Finding) -> bool:
         """Keep score of a finding; whether it makes the exit status 1."""
@@ -158,7 +155,7 @@ class Session:
         """The same with the format and the text."""
         taken = self.take(name, data, source=source, options=options)
         if not (facts and taken.reader.kind == "record"):
-            self.report(gate(taken.document, self.profile))
+            self.report(gate(taken.document, self.profile), taken.document)
         return taken
 
     def swept(self, document: Document) -> Document:
@@ -216,7 +213,8 @@ class Session:
                 log_findings.add(taken.findings)
             self._overflow(taken.findings)
         else:
-            self.report(taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"])
+            findings = taken.findings if self.dead else [f for f in taken.findings if f.kind != "dead"]
+            self.report(findings, taken.document)
         return taken
 
     def recognised(self, name: str, reader: Translator, why: str) -> None:

@@ -9,9 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,14 +25,16 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, pairs
+from sssjob.cli._together import FEW
 from sssjob.conversion.converting import AUTO, Options
 from sssjob.document.arrays import label_of
 from sssjob.errors import RejectedError, UsageError
-from sssjob.findings import Findings, Locator, Policy, escape
+from sssjob.findings import Finding, Findings, Locator, Policy, escape
 from sssjob.translators.base import ReadContext
 from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
+    from sssjob.accounting.facts import Note
     from sssjob.accounting.pricing import Quotation
     from sssjob.document.model import Document, Job
     from sssjob.translators.records.base import Counts
@@ -132,25 +135,50 @@ class PricedJobs:
     reasons: Counter[str] = field(default_factory=Counter)
     unsaid: Counter[str] = field(default_factory=Counter)
     places: Locator | None = None
+    _kept: dict[tuple[str, ...], tuple[list[Finding], int]] = field(default_factory=dict)
+    _refused: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
     def add(self, job: Job, result: Charge | Uncharged) -> dict[str, Any]:
-        """Count a job, tell what was assumed and why it has no charge; its record."""
+        """Count a job, and keep what was assumed and why it has no charge; its record."""
         name = label_of(job, self.jobs)
         self.jobs += 1
-        self.session.report(_assumed(self.session, self.file, name, job, result, self.places), again=False)
+        for note in result.notes:
+            self.keep((note.rule, note.subject, note.message), partial(
+                _findings_of, self.session, self.file, name, job, [note], self.places))
         if isinstance(result, Charge):
             self.done += 1
             self.total += Fraction(result.amount)
             self.unsaid.update(result.unsaid)
         else:
             self.reasons[result.reason] += 1
-            self._refused(name, job, result)
+            where = f"{escape(self.file)}:{job.line}" if job.line else escape(self.file)
+            first, count = self._refused.get((result.reason, result.detail), (f"{where}: {escape(name)}", 0))
+            self._refused[result.reason, result.detail] = first, count + 1
         return {"type": self.what, "id": name, **result.record()}
 
-    def _refused(self, name: str, job: Job, result: Uncharged) -> None:
-        where = f"{escape(self.file)}:{job.line}" if job.line else escape(self.file)
-        if not (self.session.as_json or self.session.quiet):
-            say(f"{where}: {escape(name)}: not {self.what}: {result.reason} ({escape(result.detail, 400)})")
+    def keep(self, key: tuple[str, ...], findings_of_one: Callable[[], Iterable[Finding]]) -> None:
+        """Keep a finding about a job until the end, of many jobs with one key that of the first ones; where JSON is
+        asked for, each is told."""
+        if self.session.as_json:
+            self.session.report(findings_of_one(), again=False)
+            return
+        kept, count = self._kept.setdefault(key, ([], 0))
+        if count < FEW:
+            kept += findings_of_one()
+        self._kept[key] = kept, count + 1
+
+    def tell(self) -> None:
+        """Tell what was assumed and why jobs have no charge, each once for all jobs of which it is the same."""
+        session = self.session
+        for kept, count in self._kept.values():
+            if kept and count > FEW:
+                session.report_one_of(replace(kept[0], message=f"{kept[0].message} ({count} jobs)"), count)
+            else:
+                session.report(kept, again=False)
+        for (reason, detail), (first, count) in self._refused.items() if not (session.as_json or session.quiet) else ():
+            more = f" and {count - 1} more" if count > 1 else ""
+            say(f"{first}{more}: not {self.what}: {reason} ({escape(detail, 400)})")
+        tell_unsaid(session, self.file, self.unsaid, self.done, self.what)
 
     @property
     def amount(self) -> Decimal:
@@ -184,11 +212,11 @@ def _add_unsaid(findings: Findings, session: Session, unsaid: Mapping[str, int],
                      policy=session.policy or Policy.WARN)
 
 
-def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | Uncharged, places: Locator | None
-             ) -> Findings:
+def _findings_of(session: Session, file: str, name: str, job: Job, notes: Iterable[Note], places: Locator | None
+                 ) -> Findings:
     """What was assumed for the price of a job."""
     findings = Findings(file)
-    for note in price.notes:
+    for note in notes:
         findings.places = None if note.item is None else places     # of the job itself its line is known in streams too
         findings.add(note.rule, note.subject, f"{name}: {note.message}", within=job, path="/Job", item=note.item,
                      policy=session.policy or Policy.WARN, consequence="costs")
@@ -198,7 +226,7 @@ def _assumed(session: Session, file: str, name: str, job: Job, price: Charge | U
 def tell_quoted(session: Session, file: str, document: Document, job: Job, price: Charge) -> None:
     """Tell what the quote of one job assumes and leaves out, before anything is posted by it. Raises RejectedError
     where that makes the exit status 1."""
-    findings = _assumed(session, file, label_of(job, 0), job, price, document.places)
+    findings = _findings_of(session, file, label_of(job, 0), job, price.notes, document.places)
     _add_unsaid(findings, session, dict.fromkeys(price.unsaid, 1), 1, "quoted")
     session.report(findings)
     if len(findings) and (session.errors or session.flawed):

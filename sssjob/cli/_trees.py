@@ -152,7 +152,7 @@ class Tree:
         policy = how.carrying(reader)
         name = output_name(file, how.writer, self.suffixes)
         if how.writer.kind == "script" and len(jobs := list(singles(document))) > 1:
-            above, taken = os.path.splitext(file)[0], set[str]()
+            above, taken = os.path.splitext(file)[0], dict[str, int]()
             return {f"{above}/{n}": text for job, single in jobs
                     for n, text in how.files(single, how.writing(
                         findings, policy, file_name(job, taken, ""))).items()}

@@ -16,7 +16,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
-from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option, tell_unsaid
+from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._profiles import load_site
 from sssjob.cli._recognised import Looked
@@ -194,13 +194,23 @@ class _DocumentCharges:
         if isinstance(result, Uncharged):
             self.session.warnings += 1
         else:
-            _fill(self.session, self.file, job, result)
+            self._fill(self.tallies[site], job, result)
+
+    def _fill(self, tally: PricedJobs, job: Job, new_charge: Charge) -> None:
+        """Write the charge into the job; another one that stood there is told."""
+        new = new_property("Charge", new_charge.amount, {"units": new_charge.currency} if new_charge.currency else {})
+        old = job.first("Charge")
+        if old is not None and (old.value, old.get("units")) != (new.value, new.get("units")):
+            findings, message = Findings(self.file), f"Charge {old.text} becomes {new.text}"
+            findings.add("SSS606", "Charge", message, within=job, path="/Job/Charge", item=old)
+            tally.keep(("SSS606", message), lambda: findings)
+        job.set_as_is("Charge", new)
 
     def _end(self, text: Results, findings: Findings, output: str) -> int:
         """Write what was made, and the counts; gives the exit status."""
         session = self.session
         for tally in self.tallies.values():
-            tell_unsaid(session, self.file, tally.unsaid, tally.done)
+            tally.tell()
         if not self.jobs:
             problem(f"{self.file}: there is no job", as_json=session.as_json, status=1)
             return 1
@@ -223,13 +233,3 @@ def _site_of(job: Job) -> str | None:
     return next((p.text for p in job.all("Extension") if (p.get("type"), p.get("name")) == ("LRM", "Site")), None)
 
 
-def _fill(session: Session, file: str, job: Job, new_charge: Charge) -> None:
-    """Write the charge into the job; another one that stood there is told."""
-    new = new_property("Charge", new_charge.amount, {"units": new_charge.currency} if new_charge.currency else {})
-    old = job.first("Charge")
-    if old is not None and (old.value, old.get("units")) != (new.value, new.get("units")):
-        findings = Findings(file)
-        findings.add("SSS606", "Charge", f"Charge {old.text} becomes {new.text}", within=job, path="/Job/Charge",
-                     item=old)
-        session.report(findings, again=False)
-    job.set_as_is("Charge", new)

@@ -195,6 +195,8 @@ class _One:
             if status is not None:
                 return status
         with bounded(self.name):
+            if reader.name == "sss" and directory is None and how.writer.one_job and (file := source.again()):
+                how.refuse_many(file, self.name)
             data = source.whole()
             document = how.read(reader, data, context)
         gate = how.gate(reader, document)
@@ -305,14 +307,15 @@ class _One:
                          f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
                          policy=session.policy or Policy.WARN, within=group, path="/JobGroup")
         report(findings)
-        taken: set[str] = set()
-        texts: dict[str, str] = {}
+        taken: dict[str, int] = {}
+        results, places = Results(), dict[str, tuple[int, int]]()
         try:
             for name, single in singles(document):
                 if of_script is not None:
                     single.findings = document.findings
                 findings = Findings(document.path)
-                texts |= how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
+                files = how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
+                places |= {name: results.add(text) for name, text in files.items()}
                 report(findings)
                 if self.explain:
                     self._explained(single)
@@ -325,10 +328,10 @@ class _One:
             Path(directory).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise AccessError(escape(directory), error.strerror or str(error)) from None
-        for name, text in texts.items():
-            runs = how.writer.files is not None and text.startswith("#!")      # the manager starts it as it is
-            write_file(str(Path(directory) / name), text.encode("utf-8", "surrogateescape"),
-                       mode=0o700 if runs else 0o600)
+        for name, place in places.items():
+            octets = results.piece(place)
+            runs = how.writer.files is not None and octets.startswith(b"#!")      # the manager starts it as it is
+            write_file(str(Path(directory) / name), octets, mode=0o700 if runs else 0o600)
             emit(f"{Path(directory) / name}\n")
         return session.status()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sssjob.cli._complete import files as file_names
-from sssjob.cli._files import emit, file_name, once, write_file
+from sssjob.cli._files import Results, emit, file_name, once, write_file
 from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.errors import AccessError
 from sssjob.findings import Findings, escape
@@ -38,15 +38,17 @@ def split(session: Session, file: str, directory: str) -> int:
     document = session.read(file, facts=True)
     if session.errors:
         return 1
-    taken: set[str] = set()
-    texts = {os.path.join(directory, file_name(label, taken, ".xml")):
-             (label, write_document(single, policy=session.policy).encode()) for label, single in parts_of(document)}
+    taken: dict[str, int] = {}
+    results = Results()
+    places = {os.path.join(directory, file_name(label, taken, ".xml")):
+              (label, results.add(write_document(single, policy=session.policy)))
+              for label, single in parts_of(document)}
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
         raise AccessError(escape(directory), error.strerror or str(error)) from None
-    for path, (label, octets) in texts.items():
-        write_file(path, octets)
+    for path, (label, place) in places.items():
+        write_file(path, results.piece(place))
         emit(json.dumps({"type": "document", "id": label, "file": path}) + "\n" if session.as_json else
              f"{escape(path, 4096)}\n")
     return session.status()

@@ -14,6 +14,7 @@ from sssjob.cli._findings import problem
 from sssjob.cli._options import output_option
 from sssjob.cli.list_ import moment
 from sssjob.document.model import Document
+from sssjob.findings import escape
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Entry, Journal
@@ -108,7 +109,8 @@ def _texts(journal: Journal, entry: Entry, target: str) -> Iterator[str]:
     submission = Client(journal).standing(entry)
     ends = {event.job: event.time for event in entry.events() if event.kind == "ended"}
     if submission.document.files:
-        problem(f"@{entry.number}: {len(submission.document.files)} files that came with the document are not written")
+        problem(f"@{entry.number}: files that came with the document are not written: "
+                f"{escape(', '.join(submission.document.files))}")
     for number, job in enumerate(submission.jobs):
         single = effective(job.plan.job, job.plan.group.defaults if job.plan.group else None).fold()
         if number in ends and not (single.first("StartTime") or single.first("EndTime")):

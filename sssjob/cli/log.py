@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sssjob.run.client import Client
-    from sssjob.run.journal import Event
+    from sssjob.run.history import Event
 
 __all__ = ["command"]
 

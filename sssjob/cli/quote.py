@@ -11,7 +11,7 @@ from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, reading, zone_of
-from sssjob.cli._prices import PricedJobs, load, page, quoted, rates_of, rates_option, tell_unsaid
+from sssjob.cli._prices import PricedJobs, load, page, quoted, rates_of, rates_option
 from sssjob.errors import UsageError
 from sssjob.findings import Findings
 
@@ -44,7 +44,7 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     if rates is None:
         return 1
     tally = PricedJobs(session, file, "quoted", rates)
-    results = Results()
+    results, as_if_now = Results(), 0
     findings = Findings(file)
     with session.opened(file) as document:
         if session.errors:
@@ -52,13 +52,14 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
         tally.places = document.places
         for job, defaults in jobs_in(document, findings):
             price, from_now = quoted(Quotation(job, defaults), rates, at)
-            if from_now:
-                findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
-                             "(--start names another time)", severity="info")
+            as_if_now += from_now
             results.add(page([tally.add(job, price)], as_json=session.as_json, itemise=itemise))
             session.errors += isinstance(price, Uncharged)
+    if as_if_now:
+        findings.add("SSS503", "StartTime", "the rates go by the time of day; quoted as if the job started now "
+                     f"(--start names another time){f' ({as_if_now} jobs)' if as_if_now > 1 else ''}", severity="info")
     session.report(findings)
-    tell_unsaid(session, file, tally.unsaid, tally.done, "quoted")
+    tally.tell()
     if not tally.jobs:
         problem(f"{file}: there is no job", as_json=session.as_json, status=1)
         return 1

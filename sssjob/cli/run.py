@@ -90,7 +90,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
 
     def planned(findings: Findings) -> bool:
         """Report what was found while planning; whether the jobs may be run."""
-        session.report_together(findings, document)
+        session.report(findings, document)
         return session.status() == 0
 
     progress = Progress(shown=False if session.quiet or session.as_json else None)
@@ -100,7 +100,7 @@ def _run(session: Session, file: str, stated_executor: str | None, timeout: floa
                    retries=retries, max_queued=max_queued, settings=settings, timeout=timeout, resume=resume,
                    policy=session.policy or Policy.REJECT, planned=planned, on_end=end_hooks,
                    site=None if session.site is None else session.site.name)
-    session.report_together(outcome.findings, document)
+    session.report(outcome.findings, document)
     if not outcome.jobs and outcome.origin == "sssjob" and outcome.exit_code == 1:
         return _own(session, 1)
     if outcome.stopped:

@@ -89,12 +89,12 @@ def command(session: Session, names: tuple[str, ...], executor: str | None, site
 
             def planned(findings: Findings, document: Document = document) -> bool:
                 """Report what the plan of the document lost; whether it may be submitted."""
-                session.report_together(findings, document)
+                session.report(findings, document)
                 return session.status() == 0
 
             submission = client.submit(document, executor, policy=session.policy or Policy.REJECT, planned=planned,
                                        request=token, on_end=end_hooks)
-            session.report_together(client.findings, document)
+            session.report(client.findings, document)
             if submission is None:
                 return 1
             assert submission.entry is not None

@@ -4,10 +4,12 @@ processes that work on whole trees do the same thing here; no file is opened and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from sssjob.errors import SSSJobError, UsageError
+from sssjob.errors import RejectedError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy
 from sssjob.limits import LIMITS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
@@ -174,6 +176,23 @@ class Conversion:
         elif isinstance(writer, RecordTranslator) and (write := writer.blobs or writer.texts) is not None:
             pieces = self._guarded(lambda document, writing: write(effective_jobs(document), writing), large, context)
         return pieces
+
+    def refuse_many(self, file: BinaryIO, path: str) -> None:
+        """Refuse a document of any size at its second job where one text holds one. Raises RejectedError; what else is
+        wrong in it is left to the reader. file: read from its start, and put back there."""
+        from sssjob.document.model import Job
+        from sssjob.xml.streaming import stream_jobs
+
+        several = False
+        with suppress(RejectedError):
+            stream = stream_jobs(file, profile=self.profile, path=path, policy=Policy.IGNORE)
+            jobs = (job for job in stream if isinstance(job, Job) and job.reference is None)
+            several = next(islice(jobs, 1, None), None) is not None
+        file.seek(0)
+        if several:
+            from sssjob.translators.scripts.writing import refuse_jobs
+
+            refuse_jobs(Findings(path), "several")
 
     @property
     def in_pieces(self) -> bool:

@@ -16,8 +16,8 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage
 
 __all__ = [
-    "ANSWERS", "CPU", "JUDGE", "NUMBERS", "STATES", "cpu", "ended_at", "host_of", "in_use", "peak", "recorded",
-    "started_at", "state_of",
+    "ANSWERS", "CPU", "FLAVOURS", "JUDGE", "NUMBERS", "STATES", "cpu", "ended_at", "host_of", "in_use", "peak",
+    "recorded", "started_at", "state_of",
 ]
 
 _N = TypeVar("_N", int, float, Decimal)
@@ -40,6 +40,10 @@ NUMBERS: Final[Mapping[int, NativeState]] = {
 STATES: Final[Mapping[str, NativeState]] = {state.word: state for state in NUMBERS.values()}
 #: Time of the processor in user and system mode: of all runs, which not every release has, and of the last one.
 CPU: Final = (("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"), ("RemoteUserCpu", "RemoteSysCpu"))
+
+#: ``+JobFlavour`` of the batch service of CERN -> seconds after which it ends a job. Source: its batchdocs.
+FLAVOURS: Final[Mapping[str, int]] = {"espresso": 1200, "microcentury": 3600, "longlunch": 7200, "workday": 28_800,
+                                      "tomorrow": 86_400, "testmatch": 259_200, "nextweek": 604_800}
 
 
 def state_of(ad: Mapping[str, Any]) -> NativeState | None:

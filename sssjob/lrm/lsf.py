@@ -19,8 +19,8 @@ from sssjob.lrm.states import NativeState, Stage, by_word
 from sssjob.lrm.usage import Usage, quantity, whole
 
 __all__ = [
-    "ANSWERS", "JUDGE", "STATES", "TERMINATIONS", "WAITS", "moment", "reason_of", "recorded", "slots", "state_of",
-    "waits_for",
+    "ANSWERS", "JUDGE", "STATES", "TERMINATIONS", "WAITS", "moment", "reason_of", "recorded", "run_limit", "slots",
+    "state_of", "waits_for",
 ]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -91,6 +91,12 @@ def reason_of(word: str) -> str | None:
     """The reason of ``TERM_RUNLIMIT``; of a word that no table has the word itself in small letters, None where it says
     nothing."""
     return _REASONS.get(word, word.removeprefix("TERM_").lower().replace("_", "-"))
+
+
+def run_limit(seconds: int) -> str:
+    """``hours:minutes`` of -W, rounded up: LSF counts whole minutes."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def slots(listed: Iterable[str]) -> tuple[int, list[str]]:

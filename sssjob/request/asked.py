@@ -371,11 +371,11 @@ class Asked:
             entry.understood = {*entry.understood, *attributes, *carried, *(_CHOICE if entry.slot else ())}
         if not entry.slot or entry.tag in self._settled:
             return entry
-        return entry if self._is_plain(entry.level) else self._least([entry], attributes)
+        return entry if self.demands(entry.level) else self._least([entry], attributes)
 
     def _least(self, entries: list[Entry], attributes: Mapping[str, str]) -> Entry | None:
         """What the least request of a Requested says of a name; everything else that was said of it is told."""
-        if len(entries) == 1 and self._is_plain(entries[0].level):
+        if len(entries) == 1 and self.demands(entries[0].level):
             return entries[0]
         tag, block = entries[0].tag, self._block(entries[0])
         lost = [e for e in entries if id(e.item) in block.dropped]
@@ -401,7 +401,7 @@ class Asked:
                       f"{_alternatives(block, entries)}", "info" if plain else None)    # asked for to the letter
         return entry
 
-    def _is_plain(self, level: str) -> bool:
+    def demands(self, level: str) -> bool:
         """Whether the Requested of a level simply demands one thing after another: then each is its own least
         request, and the expression needs no thought."""
         plain = self._plain.get(level)
@@ -415,10 +415,6 @@ class Asked:
                     once.add(e.tag)
             plain = self._plain[level] = plain is not False
         return plain
-
-    def demands(self, level: str) -> bool:
-        """Whether the Requested of a level simply demands one thing after another."""
-        return self._is_plain(level)
 
     def expression(self, entry: Entry) -> Node:
         """The whole expression of the Requested that an entry stands in."""

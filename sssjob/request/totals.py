@@ -188,9 +188,12 @@ def totals_from(request: Request, values: Values) -> Totals:
         amounts = _amounts(own, tasks, layout, partial(_gpus, of_job, (), layout) if alone else None)
         parts.append(Part(number, layout, amounts, certain, misfits, stated, tasks))
     whole = _whole(of_job, parts)
-    of_all = _amounts(of_job, (), whole, partial(_gpus_of, parts))
-    own_totals = dict(of_all)
-    amounts = _together(of_all, parts)
+    of_parts = _sums(parts)
+    gpus = {identity: total for identity, total in of_parts.items() if is_gpu(identity)}
+    own_totals = _amounts(of_job, (), whole, lambda: gpus)
+    amounts = dict(own_totals)
+    for of_all_groups in of_parts.values():
+        _greater(amounts, of_all_groups)
     processors, nodes = _processors(whole, of_job, parts), _nodes(whole, of_job, parts)
     for total in (processors, nodes):
         if total is not None and _stated(of_job, total.identity[0], whole)[0] == total.value:
@@ -203,8 +206,7 @@ def totals_from(request: Request, values: Values) -> Totals:
 
 
 def _copies(groups: Sequence[TaskGroupView], parts: Sequence[Part]) -> tuple[int, str]:
-    """How often the executable is started, and why: a script once, which starts what it likes; else once for each task.
-    """
+    """How often the executable starts, and why: a script once, which starts what it likes; else once for each task."""
     count = 0
     for group, part in zip(groups, parts, strict=True):
         executable = group.value("Executable")
@@ -331,12 +333,9 @@ def _amounts(properties: Iterable[Property], tasks: Sequence[Sequence[Property]]
         for other in () if other_gpus is None else other_gpus().values():
             _greater(counts, other)
         gpus = sum((total_of_kind.value for total_of_kind in counts.values()), Fraction(0)) or None
-    for p in stated:
-        total = _total(p, layout, gpus)
+    for total in (*(_total(p, layout, gpus) for p in stated), *_of_tasks(tasks, layout, gpus)):
         if total is not None:
             _greater(totals, total)
-    for total in _of_tasks(tasks, layout, gpus):
-        _greater(totals, total)
     return totals
 
 
@@ -352,11 +351,6 @@ def _gpus(properties: Iterable[Property], tasks: Sequence[Sequence[Property]], l
     return counts
 
 
-def _gpus_of(parts: Iterable[Part]) -> dict[Identity, Total]:
-    """The GPUs that all task groups ask for, of each type."""
-    return {identity: total for identity, total in _sums(parts).items() if is_gpu(identity)}
-
-
 def _greater(totals: dict[Identity, Total], total: Total) -> None:
     sum_before = totals.get(total.identity)
     if sum_before is None or (sum_before.units == total.units and sum_before.value < total.value):
@@ -364,20 +358,24 @@ def _greater(totals: dict[Identity, Total], total: Total) -> None:
 
 
 def _total(p: Property, layout: Layout, gpus: Fraction | None) -> Total | None:
+    """An amount of all that a layout has."""
+    what = per_of(p.attributes.get("metric"))
+    factors: dict[str | None, Fraction | int | None] = {
+        None: 1, "nodes": layout.node_factor, "processors": layout.processor_total, "chunks": layout.chunks,
+        "GPUs": gpus}
+    return _multiplied(p, factors[what], is_known=what != "nodes" or not layout.partly)
+
+
+def _multiplied(p: Property, factor: Fraction | int | None, *, is_known: bool = True) -> Total | None:
+    """An amount by a factor; None where that is not known: then it is the least that it can be. None for no number."""
     amount = base_amount(p)
     if amount is None:
         return None
-    value, units = amount
     metric = p.attributes.get("metric")
-    what = per_of(metric)
-    if what is None:
-        return Total(identity_of(p), value, units, shown(p), plain=metric in (None, "Total"))
-    count: Fraction | int | None = {"nodes": layout.node_factor, "processors": layout.processor_total,
-                                    "chunks": layout.chunks, "GPUs": gpus}[what]
-    if count is None:
-        return Total(identity_of(p), value, units, f"{shown(p)} {metric}", known=False)
-    return Total(identity_of(p), value * count, units, f"{_of(count, what)} {shown(p)}",
-                 known=what != "nodes" or not layout.partly)
+    what, text = per_of(metric), shown(p)
+    origin = f"{text} {metric}" if factor is None else text if what is None else f"{_of(factor, what)} {text}"
+    return Total(identity_of(p), amount[0] if factor is None else amount[0] * factor, amount[1], origin,
+                 is_known and factor is not None, metric in (None, "Total"))
 
 
 def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout, gpus: Fraction | None) -> list[Total]:
@@ -391,7 +389,7 @@ def _of_tasks(tasks: Sequence[Sequence[Property]], layout: Layout, gpus: Fractio
             if p.tag not in COUNTED:
                 continue
             factor = _task_factor(p, task, alike=len(tasks) == 1)
-            total = _total(p, layout, gpus) if factor is None else _of_task(p, factor)
+            total = _total(p, layout, gpus) if factor is None else _multiplied(p, factor)
             if total is not None and factor is None:
                 totals.append(total)
             elif total is not None:
@@ -421,15 +419,6 @@ def _task_factor(p: Property, task: Sequence[Property], *, alike: bool) -> Fract
     return None
 
 
-def _of_task(p: Property, factor: Fraction) -> Total | None:
-    amount = base_amount(p)
-    if amount is None:
-        return None
-    what = per_of(p.attributes.get("metric"))
-    origin = shown(p) if what is None else f"{_of(factor, what)} {shown(p)}"
-    return Total(identity_of(p), amount[0] * factor, amount[1], origin)
-
-
 def _add(sums: dict[Identity, Total], total: Total, origin: str) -> None:
     """Add a total to a sum; one in another unit leaves the sum unknown."""
     sum_before = sums.get(total.identity)
@@ -437,16 +426,9 @@ def _add(sums: dict[Identity, Total], total: Total, origin: str) -> None:
         sums[total.identity] = total
     else:
         same = sum_before.units == total.units
-        sums[total.identity] = Total(total.identity, sum_before.value + (total.value if same else 0), sum_before.units,
-                                     origin,
+        value = sum_before.value + (total.value if same else 0)
+        sums[total.identity] = Total(total.identity, value, sum_before.units, origin,
                                      sum_before.known and total.known and same)
-
-
-def _together(of_job: dict[Identity, Total], parts: Sequence[Part]) -> dict[Identity, Total]:
-    """The greater of what the job says and what its task groups come to."""
-    for total in _sums(parts).values():
-        _greater(of_job, total)
-    return of_job
 
 
 def _sums(parts: Iterable[Part]) -> dict[Identity, Total]:

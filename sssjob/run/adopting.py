@@ -19,7 +19,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.abilities import SubmitsArrays, SubmitsTogether
 from sssjob.run.attempts import changes_of
 from sssjob.run.changing import rewrite
-from sssjob.run.journal import since
+from sssjob.run.history import since
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.seeking import Seeker, can_search
 from sssjob.run.standing import Running, Submission
@@ -207,11 +207,15 @@ class Adopting:
             self._attach(job, n, each_reference)
 
     def _grace_over(self, job: Running, part: int) -> bool:
-        """Whether a submit command that was under way must have done its work by now."""
-        stated = job.intents[part]
-        passed = since(stated)
-        if passed is None:              # another host or another boot: by our own clock
-            passed = time.monotonic() - stated.setdefault("_looked", time.monotonic())
+        """Whether a submit command that was under way must have done its work by now. It began after its intent was
+        written, with those of many jobs, and not after the last one that its client has begun; where files are staged
+        in before it, or another host or boot has written that, nobody knows when, and our own clock counts."""
+        stated, entry = job.intents[part], job.of.entry
+        marks = [stated, *([entry.last_begun] if entry is not None and entry.last_begun else [])]
+        ages = [None if stated.get("stages_in") else since(mark) for mark in marks]
+        known_ages = [age for age in ages if age is not None]
+        passed = (min(known_ages) if len(known_ages) == len(marks)
+                  else time.monotonic() - stated.setdefault("_looked", time.monotonic()))
         config = job.of.executor().config
         return passed >= float(getattr(config, "lost_after", 0.0 if job.of.executor().name == "local" else _LOST_S))
 

@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from sssjob.document.arrays import array_of
 from sssjob.document.element import Property, new_property
 from sssjob.document.graph import Dependencies
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup
 from sssjob.errors import UsageError
+from sssjob.findings import Policy
 from sssjob.run.changing import rewrite
 from sssjob.run.gates import holds
+from sssjob.run.on_end import Hook
 from sssjob.run.plan import outline
+from sssjob.run.rows import AGAIN
 from sssjob.run.standing import Running, Submission
 from sssjob.xml.reader import read_document
+
+if TYPE_CHECKING:
+    from sssjob.run.client import Client
 
 __all__ = ["again"]
 
 
-def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
+def again(client: Client, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
+          ) -> list[Submission]:
+    """Submit jobs of a submission once more that have ended, at the same place; the new submissions.
+
+    jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end of
+    each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of the same
+    document. What a rejecting finding keeps back is not among them. Raises UsageError, AccessError.
+    """
+    entry = client.journal.entry(number)
+    client.whereabouts.require(client, entry)
+    earlier = client.standing(entry)
+    chosen = [earlier.jobs[n] for n in jobs]
+    promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
+    hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
+    submissions = (client.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
+                                 cwd=entry.directory, on_end=hooks, like=entry,
+                                 request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
+                   for document in _documents(client, earlier, chosen))
+    return [submission for submission in submissions if submission is not None]
+
+
+def _documents(client: Client, submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     """Documents in which some jobs of a submission, which have ended, are described as they were submitted.
 
     Each body of an envelope that has such jobs becomes a document; of an array those elements stay that are among them.
     A dependency on a job of the same group that is not among them is left out where that job has ended as the
-    dependency wants it; dependencies on jobs of other submissions stay. Raises UsageError where it cannot hold.
+    dependency wants it, in its last run; dependencies on jobs of other submissions stay. Raises UsageError where it
+    cannot hold.
     """
     assert submission.entry is not None
+    last_run = _last_run_of(client, submission.entry.number)
     for job in jobs:
-        _check(job, jobs)
+        _check(job, jobs, last_run)
     source = read_document(submission.entry.document)
     rewrite(source, {job.number: job.changes for job in submission.jobs})
     planned = outline(source).jobs
@@ -49,12 +81,25 @@ def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     return documents
 
 
-def _check(job: Running, jobs: Sequence[Running]) -> None:
+def _last_run_of(client: Client, number: int) -> Callable[[Running], Running]:
+    """What gives the last run of a job of a submission: it may have been run again since."""
+    rows = cache(lambda: client.journal.last_runs(number))
+    standing = cache(lambda other: client.standing(client.journal.entry(other)))
+
+    def last_run(job: Running) -> Running:
+        row = rows().get(job.row.label, job.row)
+        return job if row.submission == job.row.submission else standing(row.submission).jobs[row.job]
+
+    return last_run
+
+
+def _check(job: Running, jobs: Sequence[Running], last_run: Callable[[Running], Running]) -> None:
     """Refuse a job that waits for one of its group in vain."""
     for need in job.plan.needs:
         others = [job.of.jobs[n] for n in need.on]
         if not others or any(other in jobs for other in others):
             continue
+        others = [last_run(other) for other in others]
         first = next((other for other in others if not other.ended), None)
         if first is not None:
             raise UsageError(f"{job.plan.label} waits for {need.text}, and {first.plan.label} has not ended; run it "

@@ -31,7 +31,8 @@ from sssjob.run.caps import Caps, caps_of
 from sssjob.run.configuring import config_of, following, load_settings, pinned
 from sssjob.run.engine import Engine
 from sssjob.run.entering import Prepared, cap_event, known_keys, write_down
-from sssjob.run.journal import Entry, Event, Journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal
 from sssjob.run.keeper import keep
 from sssjob.run.loading import load
 from sssjob.run.on_end import Hook, promise_all
@@ -39,7 +40,7 @@ from sssjob.run.outcomes import Outcome
 from sssjob.run.placing import cluster_of, unplaced
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
-from sssjob.run.rows import AGAIN, GONE, Row
+from sssjob.run.rows import GONE, Row
 from sssjob.run.running import executor_of, run
 from sssjob.run.standing import Running, Submission
 from sssjob.run.storage import is_full, make_folder
@@ -104,9 +105,7 @@ class Client:
         is_new: nobody can have made a request of this name before. like: as of ``submit``."""
         document = expand(document, self.findings)
         token = token_hex(8)
-        stated = self._stated(executor)
-        if like is not None:
-            stated = following(like, stated)
+        stated = self._stated(executor) if like is None else following(like, self._stated(executor))
         backend = self._planning(executor, stated)
         say(document, backend, cwd or Path.cwd())
         prepared = Prepared(document, write_document(document, findings=Findings()), executor.lower(), cwd, policy,
@@ -132,8 +131,7 @@ class Client:
         return prepared
 
     def _planning(self, executor: str, stated: Mapping[str, Any]) -> psij.JobExecutor:
-        """The executor by which submissions are planned, one for all of them unless its configuration is the caller's.
-        """
+        """The executor by which submissions are planned, one for all of them unless the caller has configured it."""
         if self.config is not None:
             return executor_of(executor, self._config(executor))
         key = f"{executor} {sorted(stated.items())}"       # a route goes from one site to the next
@@ -158,10 +156,8 @@ class Client:
     def begin(self, several: Sequence[Prepared]) -> dict[str, Submission]:
         """The last third: submit what can be submitted of what is in the journal, all of it by one engine. Gives, by
         their tokens, the submissions that were followed here; others have a process of their own."""
-        begun: dict[str, Submission] = {}
-        fresh: dict[str, Submission] = {}
-        entries = []
-        unkept = []
+        begun, fresh = dict[str, Submission](), dict[str, Submission]()
+        entries, unkept = list[Entry](), list[Entry]()
         for prepared in several:
             entry = prepared.entry
             assert entry is not None
@@ -188,7 +184,7 @@ class Client:
         assert entry is not None and plan is not None
         submission = Submission(prepared.document, cache(lambda: self.backend(entry)), entry, time=entry.time)
         submission.take_plan(plan)
-        submission.promise(prepared.on_end)
+        promise_all(submission.jobs, prepared.on_end)
         submission.begin()
         submission.cap = self.max_queued
         submission.owned = entry.take()
@@ -318,7 +314,7 @@ class Client:
     def finish(self, names: Sequence[str], seconds: float | None = None,
                on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
         """The same of the submissions that these names mean now."""
-        submissions, jobs = self._named(names)
+        submissions, jobs = self.standing_of([row for name in names for row in self.journal.find(name)])
         for job in jobs if on_end else ():
             self._promise(job, on_end)
         for submission in submissions:
@@ -344,11 +340,16 @@ class Client:
         submitted before.
         """
         self.take_steps()
+        self._want("cancel", names, "user", {})
+        return self.wait(names, LOOK_S if seconds is None else seconds)
+
+    def _want(self, kind: str, names: Sequence[str], source: str, data: dict[str, Any]) -> list[Row]:
+        """Write into the journal what is wanted of jobs, as far as they have not ended; all of these names."""
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, "cancel", "user", {}) for row in rows
+            self.journal.entry(number).flush(*(Event(row.job, kind, source, data) for row in rows
                                                if row.submission == number and row.outcome is None))
-        return self.wait(names, LOOK_S if seconds is None else seconds)
+        return rows
 
     def ask(self, wish: str, names: Sequence[str], seconds: float | None = None, *, source: str = "user"
             ) -> list[Running]:
@@ -359,14 +360,10 @@ class Client:
         ended nothing was asked. seconds: the longest to wait for the answers (20).
         """
         kind, _, signal = wish.partition(" ")
-        data = {"name": signal} if signal else {}
         if source == "user":
             self.take_steps()           # as of cancel
-        rows = [row for name in names for row in self.journal.find(name)]
-        for number in dict.fromkeys(row.submission for row in rows):
-            self.journal.entry(number).flush(*(Event(row.job, kind, source, data) for row in rows
-                                               if row.submission == number and row.outcome is None))
-        submissions, jobs = self._named(names)
+        rows = self._want(kind, names, source, {"name": signal} if signal else {})
+        submissions, jobs = self.standing_of(rows)
         had_ended = {row.key for row in rows if row.outcome is not None}
         for job in jobs:
             if job.row.key in had_ended:
@@ -380,29 +377,10 @@ class Client:
 
     def again(self, number: int, jobs: Sequence[int], on_end: Sequence[Hook] = (), part_of: str | None = None
               ) -> list[Submission]:
-        """Submit jobs of a submission once more that have ended, at the same place; the new submissions.
-
-        jobs: their places. on_end: what is done for each job when it has ended, besides what was promised for the end
-        of each of the earlier ones. part_of: a random text, where further submissions that are run again are parts of
-        the same document. What a rejecting finding keeps back is not among them. Raises UsageError,
-        AccessError.
-        """
+        """Submit jobs of a submission once more that have ended: ``sssjob.run.again``."""
         from sssjob.run.again import again
 
-        entry = self.journal.entry(number)
-        self.whereabouts.require(self, entry)
-        earlier = self.standing(entry)
-        chosen = [earlier.jobs[n] for n in jobs]
-        promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
-        hooks = list({hook.id: hook for hook in (*promised, *on_end)}.values())
-        submissions = []
-        for document in again(earlier, chosen):
-            submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
-                                     cwd=entry.directory, on_end=hooks, like=entry,
-                                     request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
-            if submission is not None:
-                submissions.append(submission)
-        return submissions
+        return again(self, number, jobs, on_end, part_of)
 
     def refresh(self, names: Sequence[str], since: float | None = None, seconds: float | None = None) -> Refreshed:
         """Ask accounting for what it had not told of jobs when they ended; of all jobs where there are no names.
@@ -427,8 +405,8 @@ class Client:
         return connected(self, submissions)
 
     # -- what they share
-    def _named(self, names: Sequence[str]) -> tuple[list[Submission], list[Running]]:
-        rows = [row for name in names for row in self.journal.find(name)]
+    def standing_of(self, rows: Sequence[Row]) -> tuple[list[Submission], list[Running]]:
+        """Submissions of rows as the journal knows them, and the jobs of the rows, each once; nobody is asked."""
         entries = self.journal.entries(dict.fromkeys(row.submission for row in rows))
         loaded = {number: standing for standing in self.standings(entries)
                   if standing.entry is not None and (number := standing.entry.number)}

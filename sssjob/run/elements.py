@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from psij.executors.batch.lrm import array_id
+from psij.executors.batch._answers import array_id
 from sssjob.document.element import Property, new_property
 from sssjob.document.model import Delivered, Job
 from sssjob.document.units import from_bytes, to_bytes

@@ -30,7 +30,7 @@ from sssjob.run.evidence import LEFT_OUT, tell
 from sssjob.run.failing import Failing
 from sssjob.run.gates import Gates
 from sssjob.run.on_end import Done, OnEnd
-from sssjob.run.outcomes import MAY_RUN, JobOutcome, Outcome, exit_code
+from sssjob.run.outcomes import MAY_RUN, JobOutcome, Outcome, ended_record, exit_code
 from sssjob.run.plan import Need
 from sssjob.run.progress import Progress
 from sssjob.run.recording import Recording
@@ -442,7 +442,7 @@ class Engine:
         for other in (*self.gates.ended(job), *self.starting.has_ended(job)):
             self.pend(other)
         self.show(job)
-        job.of.note_outcome(job)
+        job.of.note(job, "ended", ended_record(outcome))
         self.failing.has_ended(job)
         self.on_end.has_ended(job)
         self.recording.has_ended(job)

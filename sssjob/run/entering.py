@@ -18,7 +18,8 @@ import psij
 from sssjob.document.model import Document
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
-from sssjob.run.journal import Entry, Event, Journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal
 from sssjob.run.listing import Details, details_of
 from sssjob.run.on_end import Hook
 from sssjob.run.outcomes import JobOutcome, ended_record

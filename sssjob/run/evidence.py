@@ -82,8 +82,10 @@ class Disagreement:
     @property
     def text(self) -> str:
         """In words."""
+        kept_s = self.value - self.other if (self.key, self.other_source) == ("end_time", "exit-file") else 0
         return (f"{self.fact}: {self.source} says {_shown(self.value)}, {self.other_source} {_shown(self.other)}; "
-                "the former counts")
+                "the former counts" + (f", for the nodes were kept for {_shown(kept_s)} s after the job's own end"
+                                       if kept_s > 0 else ""))
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""

@@ -110,7 +110,8 @@ class Gates:
         gate = Gate(need, [sides.setdefault(key, _Side(some)) for key, some in grouped.items()], tuple(foreign))
         for side in gate.sides:
             for other in side.jobs:
-                self._after.setdefault(id(other), []).append((gate, side))
+                if not other.ended:         # of one that has, the end is counted already
+                    self._after.setdefault(id(other), []).append((gate, side))
         return gate
 
     def of(self, job: Running) -> list[Gate]:

@@ -26,8 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from psij import JobState, JobStatus
 from sssjob.errors import AccessError, UsageError
+from sssjob.run.history import WISHES, Event, stamp
 from sssjob.run.listing import Details, write_details
 from sssjob.run.rows import GONE, ROUTED, JournalRows, Row
 from sssjob.run.storage import (
@@ -42,43 +42,15 @@ from sssjob.run.storage import (
     told,
 )
 
-__all__ = ["HOLDS", "WISHES", "Entry", "Event", "Journal", "open_journal", "since", "stamp", "status_of",
-           "status_record"]
+__all__ = ["Entry", "Journal", "open_journal"]
 
-#: What users want of jobs that wait, and of all that go on: clients answer it.
-HOLDS: Final = ("hold", "release")
-WISHES: Final = (*HOLDS, "rerun", "suspend", "resume", "signal", "change")
 #: The history of a submission after an event, and what of it others want of who looks after its jobs.
 _EVENTS: Final = "SELECT job, kind, source, data, part, time, number FROM events WHERE submission = ? AND number > ? "
 _WISHED: Final = f"AND kind IN {('cancel', *WISHES, 'cap', 'on-end')} "
 _SHOWN: Final = ("jobs", "details")     # the tables that lists read
 _TRIES: Final = 100             # to find a folder that other clients remove
+_STAMP: Final = 512             # bytes in which a stamp stands in a lease
 _RESERVE: Final = 1 << 18       # bytes that are given back to a full disk when native ids need them
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that was done or learnt.
-
-    kind: after (what a dependency means that is not of the document; need, keys), held (it waits for its user),
-    intent (about to be submitted; tag), unsent (that was not done), try (it failed, and is tried again; tries),
-    full (not submitted, as there is no room; reason), cap (how many jobs of the submission may be in flight; most),
-    native (native_id, reference), status (a psij status), staging (what is done with its files after its end;
-    step), ended (an outcome), late (a psij status that accounting told after the end), on-end (what is done then;
-    hook), hook (that was done, or failed; step), retry (another attempt follows; clause, text), group (its end is
-    wanted as another job of its group has failed; text), cancel (somebody wants its end), those of WISHES (somebody
-    wants that; name: of a signal, or what is changed), answer (what became of such a wish; wish, refusal; begun,
-    before it is carried out), silent and answers (the resource manager, to who follows the submission; of its first
-    job), note (text). source: who said it. time: seconds since the epoch. number: 0 before it is written.
-    """
-
-    job: int
-    kind: str
-    source: str
-    data: dict[str, Any]
-    part: int = 0
-    time: float = 0.0
-    number: int = 0
 
 
 def open_journal(path: Path | None = None) -> Journal:
@@ -95,37 +67,6 @@ def open_journal(path: Path | None = None) -> Journal:
     journal = Journal(path, connection)
     journal.have_reserve()
     return journal
-
-
-def since(mark: Mapping[str, Any]) -> float | None:
-    """Seconds since an event whose data are from ``stamp``; None where its clock is not ours. No step of the clock
-    counts."""
-    now = stamp()
-    if (mark.get("host"), mark.get("boot")) != (now["host"], now["boot"]):
-        return None
-    return float(now["uptime"]) - float(mark.get("uptime", 0.0))
-
-
-def stamp() -> dict[str, Any]:
-    """Where and when, by a clock that nobody sets."""
-    boot = ""
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-        boot = stream.read().strip()
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return {"host": socket.gethostname(), "boot": boot, "pid": os.getpid(), "uptime": time.clock_gettime(clock)}
-
-
-def status_record(status: JobStatus) -> dict[str, Any]:
-    """A psij status as a JSON object."""
-    record = {"state": status.state.name, "time": status.time, "message": status.message,
-              "exit_code": status.exit_code, "metadata": status.metadata}
-    return {name: value for name, value in record.items() if value is not None}
-
-
-def status_of(data: Mapping[str, Any]) -> JobStatus:
-    """The psij status of ``status_record``."""
-    return JobStatus(JobState[data["state"]], data["time"], data.get("message"), data.get("exit_code"),
-                     data.get("metadata"))
 
 
 class Journal(JournalRows):
@@ -371,6 +312,7 @@ class Entry:
     way: str | None = None          # by which its cluster was reached while that did not say which it is (``placing``)
     asked_until: float = -math.inf  # by the monotonic clock: until when it is not asked again
     stays_held: bool = False        # until this process ends: something here still works for it, and does not stop
+    last_begun: Mapping[str, Any] = field(default_factory=dict)     # the stamp that it had when the lease was taken
     _lease: int | None = None
     _unwritten: list[Event] = field(default_factory=list)
     _changed: dict[int, Row] = field(default_factory=dict)
@@ -405,10 +347,18 @@ class Entry:
                 os.close(lease)
                 continue
             self._lease = lease
+            self.last_begun = json.loads(os.pread(lease, _STAMP, 0) or "{}")
             self.ended = self.journal.end_of(self.number)
         if self.is_gone:
             self.release()
         return not self.is_gone
+
+    def begins(self) -> None:
+        """Note in the lease that a submit command begins now. Who takes it next counts from then how long that command
+        may be under way; nothing of this need outlive the machine, so nothing waits for the disk."""
+        if self._lease is not None:
+            with suppress(OSError):     # then it is counted from the intent
+                os.pwrite(self._lease, json.dumps(stamp()).encode().ljust(_STAMP), 0)
 
     def open_file(self, name: str, flags: int) -> int:
         """A descriptor of a file in its folder, which is made where there is none. Raises AccessError, OSError. Another

@@ -37,7 +37,7 @@ from sssjob.xml.writer import write_document
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
-    from sssjob.run.journal import Event
+    from sssjob.run.history import Event
     from sssjob.run.standing import Running, Submission
 
 __all__ = ["Done", "Hook", "OnEnd", "hook_of", "kept", "posted", "promise_all", "ran", "shown", "take_event",

@@ -16,7 +16,7 @@ import psij
 from psij.executors.batch._host import HERE
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
-from sssjob.run.journal import Event
+from sssjob.run.history import Event
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Entry

@@ -333,7 +333,8 @@ class _Planning:
                 self._add("SSS504", "Dependency", f"{job.label} depends on {target}, which is left to {self.executor}: "
                           "it must be one of its job ids", f"{job.path}/Dependency")
         if not keys:
-            self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in the document",
+            where = "the document" if self.known is None else "the document or the journal"
+            self.findings.add("SSS605", "Dependency", f"{job.label} depends on {target}, which is not in {where}",
                               path=f"{job.path}/Dependency", within=job.job)
         return Need((), condition, None if code is None or not code.isdigit() else int(code),
                     _said(condition, code, target), tuple(keys))

@@ -18,7 +18,7 @@ from psij.executors.batch._late import EndedJob
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import UsageError
 from sssjob.run.evidence import disagreements, kind_of, tell
-from sssjob.run.journal import Event, status_record
+from sssjob.run.history import Event, status_record
 from sssjob.run.rows import Row
 
 if TYPE_CHECKING:

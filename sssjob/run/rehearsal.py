@@ -16,8 +16,8 @@ from psij.rendered import Rendered
 from sssjob.document.lexical import utc
 from sssjob.errors import UsageError
 from sssjob.run.arrays import arrays_for
+from sssjob.run.beginning import begin_attributes, with_attributes
 from sssjob.run.plan import Plan, PlannedJob
-from sssjob.run.submitting import begin_attributes, with_attributes
 
 __all__ = ["Rehearsed", "rehearse"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.run import facts
 from sssjob.run.evidence import Source
-from sssjob.run.journal import WISHES, Event, stamp, status_of
+from sssjob.run.history import WISHES, Event, stamp, status_of
 from sssjob.run.on_end import take_event as take_hook
 from sssjob.run.on_end import take_promise
 from sssjob.run.outcomes import JobOutcome
@@ -36,7 +36,7 @@ def intent(tag: str, parts: int, after: Mapping[str, object] | None = None,
     """The data of an event ``intent``. after: with what the resource manager is told to wait. staging: what is done
     after its end. array: of which it is an element: ``tag``, and its ``number`` there. name: under which accounting
     knows it, where that tells no tag. user: as whom it is submitted, where that is on another host. flags: ``hold`` (it
-    holds it), ``together`` (all parts are one native job)."""
+    holds it), ``together`` (all parts are one native job), ``stages_in`` (files are brought before the command)."""
     return {"tag": tag, "parts": parts, **({"after": dict(after)} if after else {}),
             **({"staging": dict(staging)} if staging else {}), **({"array": dict(array)} if array else {}),
             **({"name": name} if name is not None else {}), **({"user": user} if user is not None else {}),

@@ -18,13 +18,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sssjob.run.caps import Caps
-from sssjob.run.standing import AWAY, FULL, Running
+from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
 
-__all__ = ["Room"]
+__all__ = ["AWAY", "FULL", "Room"]
 
+#: How the reason begins for which a job is held back, where a resource manager has no room.
+FULL: Final = "the queue is full"
+AWAY: Final = "does not answer"         # behind the name of an executor
 _PAUSE_S: Final = (5.0, 300.0)      # the first before a full queue is offered a job again, and the longest
 _CAP_S: Final = 5.0                 # between two looks at whether jobs of other clients have ended, at a cap
 #: Options of submit commands, in small letters, that choose a queue, or an account that has limits of its own.

@@ -27,7 +27,8 @@ from sssjob.findings import Findings, Policy, escape, joined
 from sssjob.run.choosing import placed
 from sssjob.run.configuring import complete, load_settings
 from sssjob.run.facts import tell_place
-from sssjob.run.journal import Entry, Event, Journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal
 from sssjob.run.on_end import kept
 from sssjob.run.rows import NEVER_RAN, ROUTED, Row
 from sssjob.xml.reader import read_document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,8 +180,10 @@ class JournalRows(ABC):
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
             chosen = going.pop() if going else documents[max(several)][0]
             newest = {(documents[r.submission], r.label): r.submission for r in matches}
+            several_called = {label for (_, label), count in Counter((r.submission, r.label) for r in matches).items()
+                              if count > 1}     # without Ids: nobody can say which of them ran again
             matches = [r for r in matches if documents[r.submission][0] == chosen
-                       and newest[documents[r.submission], r.label] == r.submission]
+                       and (r.label in several_called or newest[documents[r.submission], r.label] == r.submission)]
         return matches
 
     def origin_of(self, number: int) -> tuple[str, str]:
@@ -188,6 +191,14 @@ class JournalRows(ABC):
         while (request := self.request_of(number) or "").startswith(AGAIN):
             number = int(request.rpartition(".")[2])
         return self.document_of(number)
+
+    def last_runs(self, number: int) -> dict[str, Row]:
+        """The last run of each job of the document that a submission, or what it runs again, is of; by label."""
+        origin = self.origin_of(number)
+        again = [n for n, in self._ask("SELECT number FROM submissions WHERE request > ? AND request < ? "
+                                       "ORDER BY number", AGAIN, f"{AGAIN[:-1]};") if self.origin_of(n) == origin]
+        return {row.label: row for n in (*(() if origin[1] else (int(origin[0][1:]),)), number, *again)
+                for row in self.rows_of(n)}
 
     def document_of(self, number: int) -> tuple[str, str]:
         """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to

@@ -16,7 +16,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.run.caps import Caps
 from sssjob.run.engine import Engine
 from sssjob.run.journal import Entry
-from sssjob.run.on_end import Hook
+from sssjob.run.on_end import Hook, promise_all
 from sssjob.run.outcomes import Outcome
 from sssjob.run.plan import Plan, make_plan
 from sssjob.run.progress import Progress
@@ -67,7 +67,7 @@ def run(document: Document, executor: str = "local", *, findings: Findings | Non
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         submission = Submission(document, lambda: backend_, entry, owned=True, cap=max_queued)
         submission.take_plan(plan)
-        submission.promise(on_end)
+        promise_all(submission.jobs, on_end)
         submission.begin(site)
         others = () if beside is None else beside(submission)
         engine = Engine([submission, *others], findings, progress or Progress(shown=False), seconds, retries=retries,

@@ -36,7 +36,7 @@ from psij.executors._local_staging import (
 from psij.executors.batch._staging import placed, staging_of
 from psij.job import _ran
 from psij.staging import StageOutFlags, StagingMode
-from sssjob.run.journal import Event, status_of, status_record
+from sssjob.run.history import Event, status_of, status_record
 from sssjob.run.pauses import NONE, Pause
 
 if TYPE_CHECKING:

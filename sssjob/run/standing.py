@@ -23,10 +23,11 @@ from sssjob.run.attempts import Attempt, together
 from sssjob.run.changing import take_change
 from sssjob.run.elements import gather
 from sssjob.run.evidence import LEFT_OUT, Disagreement, Source, disagreements, kind_of, not_its_own
-from sssjob.run.journal import HOLDS, Entry, Event, status_record
+from sssjob.run.history import HOLDS, Event, status_record
+from sssjob.run.journal import Entry
 from sssjob.run.listing import details_of
-from sssjob.run.on_end import Hook, promise_all
-from sssjob.run.outcomes import JobOutcome, Word, ended_record
+from sssjob.run.on_end import Hook
+from sssjob.run.outcomes import JobOutcome, Word
 from sssjob.run.plan import Need, Plan, PlannedJob
 from sssjob.run.replaying import HOLD, replay
 from sssjob.run.rows import Row, first_values
@@ -34,13 +35,10 @@ from sssjob.run.seen import Seen, news_of, waits_unheld
 from sssjob.run.staging import Leaving
 from sssjob.users import user_name
 
-__all__ = ["AWAY", "FULL", "Running", "Submission"]
+__all__ = ["Running", "Submission"]
 
 _STREAM: Final = "status"       # the source of what a status says without naming one
-#: How the reason begins for which a job is held back, where a resource manager has no room.
-FULL: Final = "the queue is full"
 _HOLD_SHOWS_S: Final = 10.0     # until a hold shows in the manager's list, which may be a question of before
-AWAY: Final = "does not answer"         # behind the name of an executor
 
 
 @dataclass(slots=True, eq=False)
@@ -122,13 +120,12 @@ class Running:
         entry = self.of.entry
         number, executor, cluster, site = (0, "", None, None) if entry is None else (
             entry.number, entry.executor, entry.cluster, entry.site)
-        stated = first_values(job, ("Id", "Name", "State", "StatusMessage"))
-        return Row(number, self.number, _text(stated["Id"]), _text(stated["Name"]), self.plan.label,
-                   "+".join(native) or None, executor, str(stated["State"] or "Idle"),
-                   None if outcome is None else outcome.word,
+        stated = {name: None if value is None else str(value)
+                  for name, value in first_values(job, ("Id", "Name", "State", "StatusMessage")).items()}
+        return Row(number, self.number, stated["Id"], stated["Name"], self.plan.label, "+".join(native) or None,
+                   executor, stated["State"] or "Idle", None if outcome is None else outcome.word,
                    None if outcome is None or outcome.word == "skipped" else outcome.exit_code,
-                   None if member is None else member.id, _text(stated["StatusMessage"]) or turns.why(self),
-                   cluster, site)
+                   None if member is None else member.id, stated["StatusMessage"] or turns.why(self), cluster, site)
 
     @property
     def place(self) -> str:
@@ -217,14 +214,19 @@ class Running:
         if noted and self.together:
             tags |= {intent["tag"] for intent in self.intents if intent}
         metadata = self.seen[part].known
-        by_manager = "native_state" in metadata     # else it is the time of the submit command, by the client's clock
         source = str(metadata.get("sources", {}).get("start_time"))
         recorded = kind_of(source) == "exit-file" and metadata.get("starts", 1) == 1
         return Identity(frozenset(tags) or None, noted.get("user", self.of.origin.user) if noted else None,
                         self.seen[part].renamed or noted.get("name"),
                         since=noted.get("since"), until=noted.get("until"),
-                        submit_time=metadata.get("submit_time") if by_manager else None,
-                        began=metadata.get("start_time") if recorded else None)
+                        submit_time=metadata.get("submit_time") if "native_state" in metadata else None,    # else ours
+                        began=metadata.get("start_time") if recorded else None,
+                        after=self.earlier().get(self.seen[part].native_id or ""))
+
+    def earlier(self) -> dict[str, float]:
+        """When its earlier attempts were submitted by the manager's clock, by native id."""
+        return {str(seen.native_id): float(seen.known["submit_time"]) for attempt in self.attempts
+                for seen in attempt.seen if "native_state" in seen.known and "submit_time" in seen.known}
 
     def followed(self, part: int) -> psij.Job | None:
         """The job of the executor for a part, or one by which the executor finds its files where another client has
@@ -415,10 +417,6 @@ class Submission:
         self.jobs = [Running(p, n, self, outside={i: need.outside for i, need in enumerate(p.needs) if need.outside})
                      for n, p in enumerate(plan.jobs)]
 
-    def promise(self, hooks: Iterable[Hook]) -> None:
-        """Have hooks done for each job when it ends."""
-        promise_all(self.jobs, hooks)
-
     def begin(self, site: str | None = None) -> None:
         """Take away what an earlier run of the document found out, and say where it is now. site: without an entry."""
         for job in self.jobs:
@@ -500,12 +498,3 @@ class Submission:
             self.note(job, "note", {"text": f"{disagreement.rule}: {disagreement.text}", **disagreement.record()}, part)
         for why in not_its_own(status):
             self.note(job, "note", {"text": f"{LEFT_OUT}: {why}"}, part)
-
-    def note_outcome(self, job: Running) -> None:
-        """The same for an end."""
-        assert job.outcome is not None
-        self.note(job, "ended", ended_record(job.outcome))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

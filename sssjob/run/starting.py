@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from psij.executors.batch._options import custom_of
+from sssjob.run.beginning import begin_of
 from sssjob.run.gates import Gate
 from sssjob.run.outcomes import JobOutcome, Word
 from sssjob.run.plan import KINDS, Need
 from sssjob.run.standing import Running
-from sssjob.run.submitting import begin_of
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine

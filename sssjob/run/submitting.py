@@ -7,7 +7,6 @@ may pass is tried again after a pause that grows, and never blindly: the resourc
 
 from __future__ import annotations
 
-import copy
 import heapq
 import random
 import re
@@ -20,10 +19,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 import psij
 from psij.executors._local_staging import StagingError
-from psij.executors.batch._options import custom_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
-from sssjob.run.abilities import Doubts, Holds, PreparesAhead, SubmitsArrays, SubmitsTogether
+from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
+from sssjob.run.beginning import begin_of, no_hold, with_attributes
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
@@ -36,37 +36,14 @@ from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
-    from sssjob.run.plan import PlannedJob
 
-__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_of",
-           "with_attributes"]
+__all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting"]
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
 _AHEAD: Final = 32              # scripts that are written in a row; one between two commands takes twice the CPU time
 _OF_ARRAYS: Final = re.compile(r"\barray|\btasks\b", re.IGNORECASE)     # in the words of who refuses one
 _PAUSE_S: Final = (1.0, 60.0)   # before the first further try, and before any
-_LATEST: Final = (1 << 31) - 1  # seconds since the epoch that every manager knows; Slurm takes later ones for no time
-
-
-def begin_of(job: Running) -> Mapping[str, object] | None:
-    """As ``begin_attributes``, of a job that is looked after."""
-    return begin_attributes(job.plan, job.of.executor()) if job.plan.eligible else {}
-
-
-def begin_attributes(plan: PlannedJob, backend: object) -> Mapping[str, object] | None:
-    """The custom attributes with which a resource manager waits for the EligibleTime of a job; None where it cannot.
-
-    Nothing of a time that has come.
-    """
-    say = getattr(backend, "begin_attributes", None)
-    if not plan.eligible or plan.eligible <= time.time():
-        return {}
-    attributes_of_wait: Mapping[str, object] | None = None
-    if say is not None and plan.eligible <= _LATEST:
-        attributes_of_wait = say(plan.eligible)
-    taken = {name for part in plan.parts for name in custom_of(part.spec)}
-    return None if attributes_of_wait is None or taken & attributes_of_wait.keys() else attributes_of_wait
 
 
 class Submitting:
@@ -146,8 +123,14 @@ class Submitting:
         psij_job = job.parts[0]
         assert psij_job is not None
         _prepare_scripts([[job]])
-        self.engine.listen(job, 0, psij_job)
+        self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
+
+    def _begins(self, job: Running, part: int, psij_job: psij.Job) -> None:
+        """A submit command of a part is about to run."""
+        self.engine.listen(job, part, psij_job)
+        if job.of.entry is not None:
+            job.of.entry.begins()
 
     def _take_end(self, crew: Crew[Running]) -> None:
         """Take in what became of a submission; one that succeeded is noted a little later, with others, and before
@@ -233,9 +216,11 @@ class Submitting:
     def _make_part(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
         spec = self.engine.promised.take_out(job, part, job.plan.parts[part].spec)
         unheld = job.plan.held_there and not job.hold       # it was released before it was submitted
-        further = {**(after or {}), **(begin_of(job) or {}), **(_no_hold(job) if unheld else {})}
+        further = {**(after or {}), **(begin_of(job) or {}), **(no_hold(job) if unheld else {})}
         psij_job = psij.Job(with_attributes(spec, further) if further else spec)
         job.parts[part], job.tags[part], job.references[part] = psij_job, psij_job.id, None
+        if job.attempts and isinstance(backend := job.of.executor(), BatchSchedulerExecutor):
+            backend.comes_after(psij_job, job.earlier())
 
     def _note_intent(self, job: Running, part: int, after: Mapping[str, object] | None) -> None:
         job.begun = True
@@ -244,14 +229,15 @@ class Submitting:
             array = None if job.array is None else {"tag": job.array.tag, "number": next(iter(job.array.indices))}
             job.intents[part] = intent(psij_job.id, len(job.plan.parts), after, job.staging.get(part), array,
                                        native_name(job.of.executor(), psij_job), user_there(job.of.executor()),
-                                       hold=job.hold, together=job.together)
+                                       hold=job.hold, together=job.together,
+                                       stages_in=bool(psij_job.spec and psij_job.spec.stage_in))
             job.of.note(job, "intent", job.intents[part], part)
 
     def submit(self, job: Running, part: int) -> None:
         """Submit one part that was prepared, and wait for the answer."""
         psij_job, backend = job.parts[part], job.of.executor()
         assert psij_job is not None
-        self.engine.listen(job, part, psij_job)
+        self._begins(job, part, psij_job)
         try:
             backend.submit(psij_job)
         except psij.SubmitException as error:
@@ -266,7 +252,7 @@ class Submitting:
         """Submit all parts as one native job."""
         backend, psij_jobs = job.of.executor(), [psij_job for psij_job in job.parts if psij_job is not None]
         for part, psij_job in enumerate(psij_jobs):
-            self.engine.listen(job, part, psij_job)
+            self._begins(job, part, psij_job)
         assert isinstance(backend, SubmitsTogether)
         try:
             backend.submit_together(psij_jobs)
@@ -285,6 +271,8 @@ class Submitting:
                                                      if psij_job is not None]
         for job, psij_job in zip(jobs, psij_jobs, strict=True):
             self.engine.listen(job, 0, psij_job)
+        if jobs[0].of.entry is not None:
+            jobs[0].of.entry.begins()
         assert isinstance(backend, SubmitsArrays)
         try:
             backend.submit_array(psij_jobs, whole_of(jobs))
@@ -483,19 +471,3 @@ def _prepare_scripts(consignments: Sequence[Sequence[Running]]) -> None:
     for jobs in consignments:
         if _most_at_once(jobs) and jobs[0].parts[0] is not None:
             cast(PreparesAhead, jobs[0].of.executor()).prepare(jobs[0].parts[0])
-
-
-def _no_hold(job: Running) -> dict[str, object]:
-    """The custom attributes that take back those with which a job would be submitted with a hold."""
-    backend = job.of.executor()
-    held = backend.hold_attributes() if isinstance(backend, Holds) else None
-    return dict.fromkeys(held or {}, False)
-
-
-def with_attributes(spec: psij.JobSpec, attributes: Mapping[str, object]) -> psij.JobSpec:
-    """A copy with further custom attributes."""
-    spec_copy = copy.copy(spec)
-    spec_copy.attributes = copy.deepcopy(spec.attributes) if spec.attributes is not None else psij.JobAttributes()
-    for name, value in attributes.items():
-        spec_copy.attributes.set_custom_attribute(name, value)
-    return spec_copy

@@ -18,7 +18,7 @@ import psij
 from psij.executors.batch._terms import DEEDS
 from sssjob.errors import AccessError
 from sssjob.run.changing import changed_parts, tell_manager
-from sssjob.run.journal import HOLDS
+from sssjob.run.history import HOLDS
 from sssjob.run.standing import Running
 
 if TYPE_CHECKING:

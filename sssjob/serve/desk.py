@@ -63,9 +63,7 @@ class LackingError(UsageError):
 
 def owner_of(request: str | None) -> str | None:
     """The user whose a submission is, by its name in the journal; None: of nobody who asked a server."""
-    if request is None or not request.startswith(_PREFIX):
-        return None
-    return request.removeprefix(_PREFIX).partition(":")[0]
+    return None if request is None or not request.startswith(_PREFIX) else request.split(":", 2)[1]
 
 
 _ANY_JOB: Final = b"<Job><Executable>/bin/true</Executable></Job>"
@@ -333,7 +331,7 @@ class Desk:
     def _executor(self, name: str | None) -> str:
         if name is None:
             return self.executors[0]
-        if name.lower() not in (executor.lower() for executor in self.executors):
+        if name.lower() not in map(str.lower, self.executors):
             raise UsageError(f"executor {escape(name, 40)!r} is not to be had here "
                              f"(known: {', '.join(self.executors)})")
         return name.lower()
@@ -364,8 +362,7 @@ class Desk:
 
     def jobs(self, user: User, chosen: Filter, offset: int = 0, limit: int = 1000) -> Plain:
         """The jobs that a user sees, of those that are chosen. total: how many there are of them."""
-        now = time.time()
-        visible = self.listed(user, chosen)
+        visible, now = self.listed(user, chosen), time.time()
         return {"total": len(visible), "jobs": [job.record(now) for job in visible[offset:offset + limit]]}
 
     def rows(self, user: User, name: str) -> list[Row]:
@@ -377,15 +374,11 @@ class Desk:
 
     def status(self, user: User, name: str) -> Plain:
         """A job, or the jobs of a group, as the journal knows them; no resource manager is asked."""
-        rows = self.rows(user, name)
-        return {"jobs": [row.record() for row in rows]}
+        return {"jobs": [row.record() for row in self.rows(user, name)]}
 
     def _standing(self, user: User, name: str) -> list[Running]:
         """The same with their documents as they stand."""
-        rows = self.rows(user, name)
-        submissions = {number: self.client.standing(self.journal.entry(number)) for number in dict.fromkeys(
-            row.submission for row in rows)}
-        jobs = [submissions[row.submission].jobs[row.job] for row in rows]
+        _, jobs = self.client.standing_of(self.rows(user, name))
         for job in jobs:
             job.refresh()
         return jobs
@@ -433,29 +426,23 @@ class Desk:
 
     def follow(self, seconds: float) -> None:
         """Ask how the jobs stand that have not ended, of all users, and start what has waited for them."""
-        client = self.client
-        entries = self.journal.entries(self.journal.unclosed())
-        if entries:
-            client.look(entries, seconds)
+        if entries := self.journal.entries(self.journal.unclosed()):
+            self.client.look(entries, seconds)
 
     # -- questions
     def ask(self, user: User, request: Request, profile: str = "3.1", most: int | None = None) -> list[Response]:
         """The answer to a query over the jobs that a user sees, or the ledger. most: objects of each Response; None: it
         is one, whole."""
         from sssjob.sssrmap import Get, Response, Status, Where
-        from sssjob.sssrmap.answering import answer, answers
+        from sssjob.sssrmap.answering import answers
         from sssjob.sssrmap.gold import JOBS_ONLY, GoldSource
         from sssjob.sssrmap.properties import close_to
         from sssjob.sssrmap.sources import LEDGER_KINDS, JournalSource, LedgerSource
 
         def answered(source: Source) -> list[Response]:
             """The answers of a source: one, or as many pieces as the request has room for."""
-            now = int(time.time())
-            most_bytes = self.limits.answer_bytes
-            if most is None:
-                return [answer(request, source, now=now, profile=profile, limits=self.limits, most_bytes=most_bytes)]
-            return list(answers(request, source, most, now=now, profile=profile, limits=self.limits,
-                                most_bytes=most_bytes))
+            return list(answers(request, source, most, now=int(time.time()), profile=profile, limits=self.limits,
+                                most_bytes=self.limits.answer_bytes))
 
         named = {part.name for part in request.parts if isinstance(part, (Get, Where))}
         is_of_bank = profile == "gold" and bool(named & JOBS_ONLY)
@@ -481,10 +468,15 @@ class Desk:
 
     def query(self, user: User, text: str) -> Plain:
         """The objects that a query selects, which is typed as ``sssjob ask`` takes it. Raises UsageError."""
-        from sssjob.query._results import object_of
         from sssjob.sssrmap.sentences import request_of
 
-        (response,) = self.ask(user, request_of(text, user.name))
+        return self._selected(user, request_of(text, user.name))
+
+    def _selected(self, user: User, request: Request) -> Plain:
+        """The objects that a request selects, as JSON objects. Raises UsageError."""
+        from sssjob.query._results import object_of
+
+        (response,) = self.ask(user, request)
         status = response.status
         if not status.succeeded:
             raise UsageError(f"{status.code}: {status.message}")
@@ -494,18 +486,11 @@ class Desk:
 
     def balance(self, user: User, account: str | None) -> Plain:
         """The accounts of the ledger as they stand, or one of them."""
+        from sssjob.sssrmap import Object, Request, Where
+
         user.require("ledger")
-        condition = "" if account is None else f" Where Name={_quoted(account)}"
-        return {"accounts": self.query(user, f"Query Account{condition}")["objects"]}
-
-
-def _quoted(text: str) -> str:
-    """A text as a value of a sentence."""
-    if "'" not in text:
-        return f"'{text}'"
-    if '"' not in text:
-        return f'"{text}"'
-    raise UsageError("a name with both kinds of quotes cannot be asked for")
+        parts = (Object("Account"),) if account is None else (Object("Account"), Where("Name", account))
+        return {"accounts": self._selected(user, Request("Query", user.name, parts))["objects"]}
 
 
 def records(findings: Iterable[Finding]) -> list[Plain]:

@@ -295,22 +295,17 @@ def answer(request: Request, source: Source, *, now: int, profile: str = "3.1", 
            most_bytes: int | None = None) -> Response:
     """The Response to a Query, whole; what cannot be answered is its Status. now: epoch seconds, what ``now`` stands
     for; most_bytes: of all objects together."""
-    try:
-        objects = list(Answer(request, source, now=now, profile=profile, limits=limits,
-                              most_bytes=most_bytes).objects())
-    except MessageError as error:
-        return Response((error.status,), request.actor)
-    return _response(objects, request)
+    return next(answers(request, source, None, now=now, profile=profile, limits=limits, most_bytes=most_bytes))
 
 
-def answers(request: Request, source: Source, most: int, *, now: int, profile: str = "3.1", limits: Limits = LIMITS,
-            most_bytes: int | None = None) -> Iterator[Response]:
+def answers(request: Request, source: Source, most: int | None, *, now: int, profile: str = "3.1",
+            limits: Limits = LIMITS, most_bytes: int | None = None) -> Iterator[Response]:
     """The same in pieces of at most ``most`` objects, or fewer where the request says so, if it allows chunking; else
-    the first piece, with Warning 146 where objects are missing.
+    the first piece, with Warning 146 where objects are missing. most: None for one Response, whole.
 
     Profile ``gold`` takes a full piece for one that others follow, as Gold does: an answer may end in an empty piece.
     """
-    size = min(most, request.chunk_size) if request.chunk_size is not None and request.chunk_size > 0 else most
+    size = most if most is None or (request.chunk_size or 0) <= 0 else min(most, request.chunk_size or 0)
     try:
         objects = Answer(request, source, now=now, profile=profile, limits=limits, most_bytes=most_bytes).objects()
         piece = list(islice(objects, size))

@@ -35,9 +35,9 @@ def rate_set(text: str) -> RateSet:
 
 def document(job: str) -> Document:
     """A Job of these children."""
-    made = read_document(f"<Job>{job}</Job>".encode())
-    assert made.findings is not None and not made.findings.rejected, job
-    return made
+    document = read_document(f"<Job>{job}</Job>".encode())
+    assert document.findings is not None and not document.findings.rejected, job
+    return document
 
 
 def charged(rates: RateSet | str, job: str) -> Charge:

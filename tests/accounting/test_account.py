@@ -38,13 +38,13 @@ BERLIN = ZoneInfo("Europe/Berlin")
 def job(start: int = 1_790_000_000, seconds: int = 3600, processors: int = 2, cpu: int | None = None,
         user: str = "alice", project: str = "chem", more: str = "") -> Job:
     used = "" if cpu is None else f"<CpuDuration>{cpu}</CpuDuration>"
-    made = read_document(
+    job = read_document(
         f"<Job><Id>1</Id><User>{user}</User><Project>{project}</Project><State>Completed</State>"
         f"<SubmitTime>{start - 60}</SubmitTime><StartTime>{start}</StartTime><EndTime>{start + seconds}</EndTime>"
         f"{used}{more}<Delivered><Processors>{processors}</Processors><Duration>{seconds}</Duration></Delivered></Jo"
         f"b>".encode()).root
-    assert isinstance(made, Job)
-    return made
+    assert isinstance(job, Job)
+    return job
 
 
 def added(totals: Totals, *jobs: Job) -> Totals:

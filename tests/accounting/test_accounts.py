@@ -46,9 +46,9 @@ def clock() -> Clock:
 def there(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Any:
     """A ledger in each kind of database, whose clock the test sets; replayed in the end."""
     place = str(tmp_path / "ledger.db") if request.param == "sqlite" else postgres()
-    with Ledger(open_store(place), clock=clock) as made:
-        yield made
-        assert list(made.verify()) == []
+    with Ledger(open_store(place), clock=clock) as ledger:
+        yield ledger
+        assert list(ledger.verify()) == []
 
 
 def waiting(ident: str, *, project: str = "chem", user: str = "", machine: str = "colony", processors: int = 1) -> Any:
@@ -86,14 +86,14 @@ def test_what_a_tree_has_does_not_depend_on_the_order_of_charges(tmp_path: Path,
     runs = [job("1", seconds=60), job("2", start=2000, seconds=30, project="bio"),
             job("3", start=3000, seconds=20, project="faculty")]
     for number, order in enumerate(permutations(runs)):
-        with Ledger(open_store(str(tmp_path / f"{number}.db")), clock=clock) as made:
+        with Ledger(open_store(str(tmp_path / f"{number}.db")), clock=clock) as ledger:
             for name, amount in (("faculty", 100), ("chem", 30), ("bio", 10)):
-                made.deposit(name, D(amount))
-            made.configure("chem", parent="faculty")
-            made.configure("bio", parent="faculty")
+                ledger.deposit(name, D(amount))
+            ledger.configure("chem", parent="faculty")
+            ledger.configure("bio", parent="faculty")
             for run in order:
-                made.charge(run, None, rates())
-            ends.add(tuple((s.account.account, s.available, s.covers) for s in made.standings()))
+                ledger.charge(run, None, rates())
+            ends.add(tuple((s.account.account, s.available, s.covers) for s in ledger.standings()))
     assert ends == {(("bio", D(30), D(0)), ("chem", D(30), D(0)), ("faculty", D(30), D(50)))}
 
 

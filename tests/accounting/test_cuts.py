@@ -105,10 +105,10 @@ def test_parts_are_the_whole(name: str, seed: int, most: int, tmp_path: Path) ->
     jobs, counts, findings = read(None)
     made, found, total = [], [], Counts()
     for part in parts:
-        some, more, told = read(part)
+        some, more, reported = read(part)
         made += some
         total.add(more)
-        found.append((part, list(told)))
+        found.append((part, list(reported)))
     assert sorted(made) == sorted(jobs) and (made == jobs or parts[0].job is not None)
     assert total == counts
     assert sorted(map(str, cuts.merged(found))) == sorted(map(str, findings))
@@ -117,8 +117,8 @@ def test_parts_are_the_whole(name: str, seed: int, most: int, tmp_path: Path) ->
 def rows(path: Path) -> list[dict[str, object]]:
     import pyarrow.parquet as parquet
 
-    found: list[dict[str, object]] = parquet.read_table(path).to_pylist()
-    return sorted(found, key=lambda row: str(sorted(row.items(), key=str)))
+    records: list[dict[str, object]] = parquet.read_table(path).to_pylist()
+    return sorted(records, key=lambda row: str(sorted(row.items(), key=str)))
 
 
 def charged(log: Path, name: str, jobs: int) -> tuple[Result, list[dict[str, object]]]:

@@ -80,10 +80,10 @@ def test_amounts_that_are_finer_than_their_currency(bank: Path, sssjob: Command,
 def test_what_is_told(bank: Path, sssjob: Command, tmp_path: Path) -> None:
     """Every thing that a ledger does not say, at its line."""
     answer = sssjob("ledger", "import", "gold", "bank", "--dry-run", "--json", "--ledger", str(tmp_path / "l.db"))
-    told = [(Path(f["file"]).name, f["line"], f["subject"])
-            for f in map(json.loads, filter(lambda line: line.startswith("{"), answer.err.splitlines()))
-            if f["rule"] == "SSS545"]
-    assert sorted(told) == [
+    findings = [(Path(f["file"]).name, f["line"], f["subject"])
+                for f in map(json.loads, filter(lambda line: line.startswith("{"), answer.err.splitlines()))
+                if f["rule"] == "SSS545"]
+    assert sorted(findings) == [
         ("Account.txt", 3, "Machine"), ("Account.txt", 4, "Project"), ("Allocation.txt", 4, "EndTime"),
         ("Allocation.txt", 7, "CallType"), ("Reservation.txt", 2, "Reservation")]
     assert not (tmp_path / "l.db").exists()

@@ -154,8 +154,8 @@ def test_a_job_that_waits_holds_nothing(sssjob: Command, tmp_path: Path, monkeyp
                                "</Duration><NodeCount>2</NodeCount><TaskGroup><Processors>8</Processors></TaskGroup></Job>")
     row = json.loads(sssjob("convert", "-q", "-t", "jsonl", "job.xml").out)
     assert row == {"id": "1", "state": state, "requested_wall_s": 600, "requested_processors": 8, "requested_nodes": 2}
-    code, out, told = sssjob("account", "job.xml")
-    assert (code, out) == (0, "") and "1 job left out: did not run" in told
+    code, out, errors = sssjob("account", "job.xml")
+    assert (code, out) == (0, "") and "1 job left out: did not run" in errors
     fields = sssjob("convert", "-q", "-t", "swf", "--policy", "warn", "job.xml").out.splitlines()[-1].split()
     assert (fields[3:5], fields[7:9]) == (["-1", "-1"], ["8", "600"])
     record = sssjob("convert", "-q", "-t", "ur1", "--policy", "warn", "job.xml").out

@@ -54,15 +54,15 @@ class Run:
 @st.composite
 def clusters(draw: st.DrawFn, attempts: bool = True) -> list[Run]:
     """Some jobs with one run or two."""
-    made = []
+    clusters = []
     for ident in range(1, draw(st.integers(2, 5)) + 1):
         at, runs = draw(st.integers(0, 50)), draw(st.integers(1, 2)) if attempts else 1
         cpus = draw(st.integers(1, 4))
         for n in range(runs):
             end = at + draw(st.integers(1, 40))
-            made.append(Run(ident, at, end, cpus, n + 1 < runs))
+            clusters.append(Run(ident, at, end, cpus, n + 1 < runs))
             at = end + draw(st.integers(1, 9))
-    return made
+    return clusters
 
 
 # --- what managers write ------------------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ def job(ident: str = "7", *, start: int = 1000, seconds: int = 100, processors: 
     text = (f"<Job><Id>{ident}</Id><Project>{project}</Project><Machine>colony</Machine><State>{state}</State>"
             f"{f'<StartTime>{start}</StartTime>' if start >= 0 else ''}{more}{requested}"
             f"{delivered if state == 'Completed' else ''}</Job>")
-    made = read_document(text.encode()).root
-    assert isinstance(made, Job)
-    return made
+    job = read_document(text.encode()).root
+    assert isinstance(job, Job)
+    return job
 
 
 WAITING = job("9", start=-1, state="Idle", requested="<Requested><Processors>4</Processors><Duration>100</Duration>"
@@ -52,9 +52,9 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     """A new ledger in each kind of database; its clock goes on by one second an entry."""
     place = str(tmp_path / "ledger.db") if request.param == "sqlite" else postgres()
     ticks = iter(range(10**6, 10**7))
-    with Ledger(open_store(place), clock=lambda: next(ticks)) as made:
-        yield made
-        assert list(made.verify()) == []
+    with Ledger(open_store(place), clock=lambda: next(ticks)) as ledger:
+        yield ledger
+        assert list(ledger.verify()) == []
 
 
 def postgres() -> str:

@@ -61,8 +61,8 @@ def in_parts(text: bytes, cuts: list[int], folder: Path, name: str = "pbs-acct")
     path.write_bytes(b"")
     for cut in [*sorted(cuts), len(text)]:
         path.write_bytes(text[:cut])
-        found, state = read(Source(str(path), state), name)
-        jobs |= dict.fromkeys(found)
+        fresh, state = read(Source(str(path), state), name)
+        jobs |= dict.fromkeys(fresh)
     return list(jobs)
 
 

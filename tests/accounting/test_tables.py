@@ -275,11 +275,11 @@ def test_logs_of_one_name() -> None:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> list[tuple[str, str]]:
-    made = []
+    logs = []
     for n in range(5):
         (tmp_path / f"{n}.log").write_text("".join(PBS.format(f"{n}{m}") for m in range(40)))
-        made.append((str(tmp_path / f"{n}.log"), str(tmp_path / f"{n}.parquet")))
-    return made
+        logs.append((str(tmp_path / f"{n}.log"), str(tmp_path / f"{n}.parquet")))
+    return logs
 
 
 def tables(logs: list[tuple[str, str]]) -> list[Any]:
@@ -317,13 +317,13 @@ def test_a_pool_with_a_process_that_is_killed(logs: list[tuple[str, str]], monke
     monkeypatch.setattr("sssjob.accounting.partitions.charge_file", dying)
     monkeypatch.setattr("sssjob.accounting.cuts.LEAST", 1000)
     monkeypatch.setattr("sssjob.processes.threading.active_count", lambda: 1)       # copies of this process
-    found = {result.path: result for result in in_pool(logs, work, 2 if whole else 12)}
+    results = {result.path: result for result in in_pool(logs, work, 2 if whole else 12)}
     assert (tmp_path / "died").exists() and not list(tmp_path.glob(".sssjob-*"))
     for one, table, (path, target) in zip(expected, rows, logs, strict=True):
         if whole and deaths == "all" and path.endswith("2.log"):
-            assert found[path].error == f"{path}: the process that charged it died" and not Path(target).exists()
+            assert results[path].error == f"{path}: the process that charged it died" and not Path(target).exists()
             continue
-        assert found[path] == one
+        assert results[path] == one
         assert sorted(map(str, parquet.read_table(target).to_pylist())) == sorted(map(str, table))
 
 

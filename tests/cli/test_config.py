@@ -42,9 +42,9 @@ def test_show(sssjob: Command, config: Path, tmp_path: Path, monkeypatch: pytest
     config.write_text("site = 'alpha'\nqueue = 'user'\n\n[executors.sge]\nmax_queued = 7\n")
     monkeypatch.setenv("SSSJOB_POLLING_INTERVAL", "5")
     profile = tmp_path / "sites" / "alpha.toml"
-    found = {record["name"]: (record["value"], record["source"])
-             for record in map(json.loads, sssjob("config", "show", "--json").out.splitlines())}
-    assert found == {name: (setting.default, "default") for name, setting in SETTINGS.items()} | {
+    settings = {record["name"]: (record["value"], record["source"])
+                for record in map(json.loads, sssjob("config", "show", "--json").out.splitlines())}
+    assert settings == {name: (setting.default, "default") for name, setting in SETTINGS.items()} | {
         "site": ("alpha", f"{config}:1"), "queue": ("user", f"{config}:2"), "account": ("site", f"{profile} (run)"),
         "polling_interval": (5.0, "SSSJOB_POLLING_INTERVAL"), "parallel_environment": ("mpi", f"{profile} (sge.pe)"),
         "executors.sge.max_queued": (7, f"{config}:5")}

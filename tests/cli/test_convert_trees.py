@@ -286,8 +286,8 @@ def test_what_is_recognised_is_said(sssjob: Command, tree: Path) -> None:
     code, out, err = sssjob("convert", "-f", "auto", "-t", "pbspro", "scripts/a.sh")
     assert (code, out, err) == (0, WRITTEN, err) and err.startswith(
         "scripts/a.sh: slurm: 2 lines of #SBATCH that Slurm obeys, the first in line 2\n")
-    told = sssjob("convert", "--json", "-f", "auto", "-t", "pbspro", "scripts/a.sh").err
-    assert json.loads(told.splitlines()[0]) == {
+    errors = sssjob("convert", "--json", "-f", "auto", "-t", "pbspro", "scripts/a.sh").err
+    assert json.loads(errors.splitlines()[0]) == {
         "type": "recognised", "file": "scripts/a.sh", "format": "slurm",
         "message": "2 lines of #SBATCH that Slurm obeys, the first in line 2"}
     Path("both").write_text("#!/bin/sh\n#SBATCH -p x\n#PBS -l select=1\n")
@@ -415,8 +415,8 @@ def test_the_way_of_every_directive(sssjob: Command, tree: Path) -> None:
         "2:9: --time 5 -> no property of its own: replaced (line 4 says it again)", "2:14: --job-name a -> Name: exact",
         "3:9: --ignore-pbs -> no property of its own: exact", "4:9: --time 6 -> Duration: exact",
         "4:14: --gres-flags x -> Extension gres-flags: exact", "5:9: --requeue -> Restartable: exact"]
-    told = sssjob("convert", "-q", "--json", "--explain", "-f", "slurm", "-t", "pbspro", "scripts/a.sh").err
-    ways = [json.loads(line) for line in told.splitlines()]
+    errors = sssjob("convert", "-q", "--json", "--explain", "-f", "slurm", "-t", "pbspro", "scripts/a.sh").err
+    ways = [json.loads(line) for line in errors.splitlines()]
     assert [(w["line"], w["name"], w["way"]) for w in ways if w["type"] == "way"] == [
         (2, "no property of its own", "replaced"), (2, "Name", "exact"), (3, "no property of its own", "exact"),
         (4, "Duration", "exact"),

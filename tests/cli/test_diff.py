@@ -173,9 +173,9 @@ def test_a_conversion_that_loses_nothing_is_the_same(
     one.write_text(WIDE + body)
     assert sssjob("convert", "-q", "-f", "slurm", "-t", target, one, "-o", other).code == 0
     answer = sssjob("diff", "-q", "--json", "-f", "slurm", "-f", target, one, other)
-    told = {d["subject"] for d in json.loads(answer.out)["differences"]}
-    assert told == ({"job: Dependency OnSuccess", "job: Dependency OnExit"} if target == "sge" else set())
-    assert answer.code == bool(told)
+    subjects = {d["subject"] for d in json.loads(answer.out)["differences"]}
+    assert subjects == ({"job: Dependency OnSuccess", "job: Dependency OnExit"} if target == "sge" else set())
+    assert answer.code == bool(subjects)
 
 
 @pytest.mark.parametrize(("one", "other", "code"), [

@@ -120,11 +120,11 @@ def test_every_door_reads_every_format(sssjob: Command, desk: Path, name: str) -
 def test_formats_are_recognised_at_doors(sssjob: Command, desk: Path, name: str) -> None:
     """As ``convert`` does it: with its sentence where two formats fit."""
     file = put(spelt(name))
-    told = sssjob("convert", "-q", "-t", "sss", file)
+    reply = sssjob("convert", "-q", "-t", "sss", file)
     for door in ("check", "show", "explain", "quote"):
         answer = sssjob(*at(door, file))
-        assert (answer.code == 2) == (told.code == 2)
-        assert told.code != 2 or answer.err.splitlines()[-1] == told.err.splitlines()[-1]
+        assert (answer.code == 2) == (reply.code == 2)
+        assert reply.code != 2 or answer.err.splitlines()[-1] == reply.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("door", ["check", "show", "query", "charge", "ledger charge"])
@@ -242,7 +242,7 @@ PYTHON: Final[dict[str, Callable[[str, Findings], object]]] = {
 
 def told(answer: Answer, severity: str) -> set[tuple[str, ...]]:
     """(place, rule) of every finding of a severity."""
-    return {(found[1], found[2]) for found in re.finditer(rf"^(\S+): (SSS\d+) {severity} ", answer.err, re.MULTILINE)}
+    return {(match[1], match[2]) for match in re.finditer(rf"^(\S+): (SSS\d+) {severity} ", answer.err, re.MULTILINE)}
 
 
 @pytest.mark.parametrize(("text", "rule", "line"), BAD.values(), ids=BAD)

@@ -18,18 +18,18 @@ class Terminal(io.StringIO):
 
 
 def finding() -> Finding:
-    found = Findings("f.xml").add("SSS301", "Colour", "unknown element", line=1, column=3, excerpt="  <Colour/>")
-    assert found is not None
-    return found
+    finding = Findings("f.xml").add("SSS301", "Colour", "unknown element", line=1, column=3, excerpt="  <Colour/>")
+    assert finding is not None
+    return finding
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Standard error as a terminal; called in the test, because pytest sets its own between fixture and test."""
-    made = Terminal()
-    monkeypatch.setattr("sys.stderr", made)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    return made
+    return terminal
 
 
 def test_caret_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:

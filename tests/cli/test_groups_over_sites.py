@@ -75,10 +75,10 @@ def test_each_part_to_its_site(sssjob: Command, sites: Sites) -> None:
 
 def test_findings_name_the_jobs_of_the_whole_group(sssjob: Command, sites: Sites) -> None:
     """Each part is a document of its own, in which its jobs have other numbers."""
-    err = sssjob("submit", "g.xml", *BOTH).err
-    of_streams = [line for line in err.splitlines() if ": stdout goes to " in line]
-    assert of_streams == [f"g.xml:/JobGroup/Job[{number}]: SSS503 info {name}: stdout goes to job-{name}.out"
-                    for number, name in ((1, "a"), (3, "c"), (2, "b"), (4, "d_1"))]
+    findings = [json.loads(line) for line in sssjob("submit", "g.xml", *BOTH, "--json").err.splitlines()]
+    assert [(one["path"], one["message"]) for one in findings if ": stdout goes to " in one.get("message", "")] == [
+        (f"/JobGroup/Job[{number}]", f"{name}: stdout goes to job-{name}.out")
+        for number, name in ((1, "a"), (3, "c"), (2, "b"), (4, "d_1"))]
 
 
 def test_what_depends_on_what_decides_alone(sssjob: Command, sites: Sites) -> None:

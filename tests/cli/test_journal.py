@@ -107,11 +107,11 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     executor, _, lab = request.param.partition(" ")
     if lab:
         enter_lab(executor, monkeypatch)
-    made = Site(executor, tmp_path, real=bool(lab))
-    yield made
-    if made.lab is not None:
-        made.lab.close()
-    for pid in made.keepers():
+    site = Site(executor, tmp_path, real=bool(lab))
+    yield site
+    if site.lab is not None:
+        site.lab.close()
+    for pid in site.keepers():
         os.kill(pid, signal.SIGKILL)
 
 
@@ -194,9 +194,9 @@ def test_sources_and_log(site: Site) -> None:
     for other in ("--sources", "--json"):
         assert site("status", "a", "--annotate", other).code == 2
     code, out, _ = site("log", "a")
-    said = [line.split("  ", 3)[3] for line in out.splitlines()]
-    assert said[0].startswith("about to be submitted by process ") and said[1].startswith("submitted: native id ")
-    assert said[-1].startswith("ended: failed, exit code 4")
+    lines = [line.split("  ", 3)[3] for line in out.splitlines()]
+    assert lines[0].startswith("about to be submitted by process ") and lines[1].startswith("submitted: native id ")
+    assert lines[-1].startswith("ended: failed, exit code 4")
     events = site.records("log", "a")
     assert [e["kind"] for e in events if e["kind"] != "status"] == ["intent", "native", "ended"]
     assert events[0]["time"] <= events[-1]["time"]
@@ -303,8 +303,8 @@ def test_holds_by_id(site: Site) -> None:
     assert [row["state"] for row in site.records("list")] in (["Hold"], ["Idle"])
     assert site.records("release", "b")[0]["answer"] == "done"
     assert site("wait", "b").code == 3
-    said = site("log", "b").out
-    assert said.index("it is to be released") < said.index("  released\n") < said.index("ended: failed")
+    out = site("log", "b").out
+    assert out.index("it is to be released") < out.index("  released\n") < out.index("ended: failed")
     site.submit(group(shell(GATE, name="c"), shell("exit 4", hold, after("c"), name="d")))
     assert site("hold", "d") == (0, "", "") and site("release", "d") == (0, "", "")
     (site.folder / "go").touch()
@@ -624,8 +624,8 @@ def test_a_refused_job(site: Site, fault: dict[str, Any], code: int | None) -> N
     assert site.lab is not None
     site.lab.fault("sbatch", **fault)
     (site.folder / "job.xml").write_text(group(shell("true"), shell("true", after("a"), name="b")))
-    found, _, err = site("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore", "--retries", "0")
-    assert found in (4, 5) and code in (None, found)
+    out, _, err = site("submit", "job.xml", "--executor", "slurm", "-q", "--policy", "ignore", "--retries", "0")
+    assert out in (4, 5) and code in (None, out)
     assert fault["stderr"] in err
     assert [(r["outcome"], r["native_id"]) for r in site.records("list", "--all")] == [
         ("failed", None), ("skipped", None)]

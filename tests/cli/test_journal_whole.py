@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sssjob.xml.reader import read_document
 from tests.cli.conftest import Command
 from tests.run.support import after, desk_on, group, shell
 
@@ -42,15 +43,24 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
 
 def test_a_group_of_which_one_job_ran_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Path,
                                                      sssjob: Command) -> None:
-    """Its Id meant the second run alone: `wait` and `cancel` left the others out. It is run again as a whole."""
+    """Its Id meant the second run alone: `wait` and `cancel` left the others out, and `status` printed documents that
+    stood one behind the other. It is run again as a whole."""
+    array = "<Extension type='Scheduler' name='Array'>1-2</Extension>"
     with desk_on("local", tmp_path, monkeypatch) as desk:
-        desk.submit(group(shell("[ -e go ]"), shell("true", after("a", "OnExit"), name="b")))
+        desk.submit(group(shell("[ -e go ] || [ $SLURM_ARRAY_TASK_ID = 1 ]", array),
+                          shell("true", after("a", "OnExit"), name="b")))
         desk.wait("g")
         (desk.folder / "go").touch()
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
-    assert [sssjob(*words.split()).out for words in ("rerun a", "wait g", "rerun g", "wait g --json")][:3] == [
-        "a\n", "", "a\nb\n"]
-    assert [json.loads(line)["key"] for line in sssjob("wait", "g", "--json").out.splitlines()] == ["@3.1", "@3.2"]
+    assert [sssjob(*words.split()).out for words in ("rerun a_2", "wait g")] == ["a_2\n", ""]
+    (group_,) = read_document(sssjob("status", "g").out).groups()
+    assert [(job.value("Id"), job.value("ExitCode")) for job in group_.jobs] == [("a", 0), ("b", 0)]
+    elements = [str(p.text).split(" NativeId")[0] for p in group_.jobs[0].all("Extension")
+                if p.get("name") == "ArrayElement"]
+    assert (elements, group_.value("State")) == (["1 Completed", "2 Completed"], "Completed")
+    assert [sssjob(*words.split()).out for words in ("rerun g", "wait g")] == ["a_1\na_2\nb\n", ""]
+    assert [json.loads(line)["key"] for line in sssjob("wait", "g", "--json").out.splitlines()] == [
+        "@3.1", "@3.2", "@3.3"]
 
 
 def test_the_facts_of_scripts_are_exported_without_the_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -60,7 +70,7 @@ def test_the_facts_of_scripts_are_exported_without_the_scripts(tmp_path: Path, m
     Path("a.sh").write_text("#!/bin/sh\n#PBS -N a\nexit 3\n")
     assert sssjob("run", "-f", "pbspro", "a.sh", "-q").code == 3
     exported, whole = sssjob("journal", "export", "-o", "out.xml"), sssjob("status", "@1").out
-    assert exported == (0, "", "sssjob: @1: 1 files that came with the document are not written\n")
+    assert exported == (0, "", "sssjob: @1: files that came with the document are not written: Script\n")
     assert sssjob("check", "out.xml") == (0, "", "out.xml:6:3: SSS311 warning Executable names the File 'Script', "
                                           "which does not come with the document\n")
     assert sssjob("convert", "-t", "ur2", "out.xml", "-q").out.count("<ExitStatus>3<") == 1

@@ -116,6 +116,16 @@ def test_a_pipe_without_end(sssjob: Command, monkeypatch: pytest.MonkeyPatch) ->
     assert answer.code == 1 and "SSS110 error larger than spool_bytes = 500 bytes" in answer.err
 
 
+@pytest.mark.parametrize("target", ["slurm", "jsdl"])
+def test_what_holds_one_job_is_refused_at_the_second(sssjob: Command, tmp_path: Path, target: str) -> None:
+    """The rest is not even read, here broken: a million jobs took 4 GB only to be refused."""
+    path = tmp_path / "g.xml"
+    path.write_text(group(2) + " " * LIMITS.whole_bytes + "<")
+    answer = sssjob("convert", "-q", "-t", target, str(path))
+    assert (answer.code, answer.err) == (
+        1, f"{path}: SSS505 error several jobs, a script holds one (--out writes one file each)\n")
+
+
 def test_nothing_is_left_half_written(sssjob: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A job that is refused at the end of the document keeps the file that was there."""
     monkeypatch.setattr("sssjob.cli._options.LIMITS", replace(LIMITS, whole_bytes=0, part_bytes=1))

@@ -83,8 +83,8 @@ def test_a_terminal_has_room_for_every_line(monkeypatch: pytest.MonkeyPatch, col
 
 def test_watch(sssjob: Command, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn again until it is interrupted."""
-    with open_journal(journal) as made:
-        made.add("t", "slurm", "<Job/>", Path("/"), "Reject", None, [Row(0, 0, "a", None, "a")])
+    with open_journal(journal) as shared:
+        shared.add("t", "slurm", "<Job/>", Path("/"), "Reject", None, [Row(0, 0, "a", None, "a")])
     pauses = []
 
     def sleep(seconds: float) -> None:

@@ -55,8 +55,8 @@ class Editor:
             assert line, self.process.stderr.read() if self.process.stderr else ""
             if line.lower().startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
-        found: dict[str, Any] = json.loads(out.read(length))
-        return found
+        message: dict[str, Any] = json.loads(out.read(length))
+        return message
 
     def ask(self, method: str, params: object) -> Any:
         """The result of a request."""
@@ -83,8 +83,8 @@ class Editor:
     def open(self, text: str, uri: str = URI) -> list[dict[str, Any]]:
         self.send("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "shellscript", "version": 1,
                                                             "text": text}})
-        found: list[dict[str, Any]] = self.notified("textDocument/publishDiagnostics")["diagnostics"]
-        return found
+        diagnostics: list[dict[str, Any]] = self.notified("textDocument/publishDiagnostics")["diagnostics"]
+        return diagnostics
 
     def end(self) -> tuple[int, bytes]:
         """The exit status, and what was told on standard error."""
@@ -101,11 +101,11 @@ def editor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Editor]:
     program = tmp_path / "sssjob"
     program.write_text(forks.program("module", "tests.cli.lsp_program"))
     program.chmod(0o755)
-    made = Editor(str(program)) if request.param == "forked" else Editor(sys.executable, "-m", "sssjob")
-    yield made
-    if made.process.poll() is None:
-        made.process.kill()
-    made.process.communicate()
+    editor = Editor(str(program)) if request.param == "forked" else Editor(sys.executable, "-m", "sssjob")
+    yield editor
+    if editor.process.poll() is None:
+        editor.process.kill()
+    editor.process.communicate()
 
 
 def at(line: int, character: int) -> dict[str, Any]:
@@ -209,8 +209,8 @@ def test_a_request_without_its_parameters_is_answered(editor: Editor, params: ob
     b'Content-Length: 46\r\n\r\n{"jsonrpc":"2.0","method":"exit","params":null}', b"Content-Length: 99999\r\n\r\n{}"])
 def test_a_broken_client(editor: Editor, sent: bytes) -> None:
     """The server ends with its client, without a traceback."""
-    out, told = editor.process.communicate(sent, timeout=120)
-    assert b"Traceback" not in told + out
+    out, errors = editor.process.communicate(sent, timeout=120)
+    assert b"Traceback" not in errors + out
 
 
 def test_an_answer_comes_while_one_types(editor: Editor) -> None:

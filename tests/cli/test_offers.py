@@ -205,8 +205,8 @@ def test_queues_of_grid_engine_that_take_no_job(sssjob: Command, grid_engine: Pa
 ])
 def test_answers_of_grid_engine_that_are_none(sssjob: Command, grid_engine: Path, answer: str, message: str) -> None:
     grid_engine.write_text(answer)
-    told = sssjob("offers", "beta.toml")
-    assert (told.code, told.out) == (4, "") and message in told.err
+    reply = sssjob("offers", "beta.toml")
+    assert (reply.code, reply.out) == (4, "") and message in reply.err
 
 
 LSF = FIXTURES / "lsf-constructed" / "machine"
@@ -298,8 +298,8 @@ def test_a_manager_that_is_silent_leaves_the_others(sssjob: Command, scontrol: P
 ])
 def test_answers_that_are_none(sssjob: Command, scontrol: Path, answer: str, message: str) -> None:
     scontrol.write_text(f"#!/bin/sh\n{answer}\n")
-    told = sssjob("offers", "alpha.toml", "--timeout", "0.3" if "sleep" in answer else "20", "-o", "out.xml")
-    assert (told.code, told.out, told.err) == (4, "", f"sssjob: alpha: {message}\n")
+    reply = sssjob("offers", "alpha.toml", "--timeout", "0.3" if "sleep" in answer else "20", "-o", "out.xml")
+    assert (reply.code, reply.out, reply.err) == (4, "", f"sssjob: alpha: {message}\n")
     assert not Path("out.xml").exists()
 
 

@@ -161,9 +161,9 @@ def test_signals_cancel_and_the_document_comes_all_the_same(place: Path, number:
     assert process.returncode == code
     assert out.startswith("<JobGroup>") and "<StatusMessage>cancel:" in out
     assert f"cancel: {why} before it was started" in out
-    *_, last = told = [json.loads(line) for line in err.splitlines()]
+    *_, last = records = [json.loads(line) for line in err.splitlines()]
     assert last == {"kind": "result", "origin": "sssjob", "exit_code": code}
-    assert {"type": "error", "status": code, "message": f"{why}: what ran was cancelled"} in told
+    assert {"type": "error", "status": code, "message": f"{why}: what ran was cancelled"} in records
     with pytest.raises(ProcessLookupError):
         os.kill(int(Path("pid").read_text()), 0)
 

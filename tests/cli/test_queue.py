@@ -76,9 +76,9 @@ def test_what_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(line) == 0
     assert capfd.readouterr().err.endswith("out: 1 message\n")
     assert main([*line, "--json"]) == 0
-    told = json.loads(capfd.readouterr().err.splitlines()[-1])
-    assert told["type"] == "messages"
-    assert [folder / "out" / name for name in told["names"]] == elements(folder / "out")[-1:]
+    answer = json.loads(capfd.readouterr().err.splitlines()[-1])
+    assert answer["type"] == "messages"
+    assert [folder / "out" / name for name in answer["names"]] == elements(folder / "out")[-1:]
 
 
 @pytest.mark.parametrize(("line", "message"), [

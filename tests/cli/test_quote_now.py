@@ -43,5 +43,23 @@ def test_a_value_that_was_chosen_is_told_where_it_is_asked_for(sssjob: Command, 
              if " SSS502 " in line]
     memory = "Memory: 1.00000095367431640625 is taken of what is asked"
     assert lines == ["8:4: SSS502 warning [costs] a: Processors: 4 is taken of what is asked",
-                     f"4:14: SSS502 warning [costs] a: {memory}", f"4:14: SSS502 warning [costs] b: {memory}",
-                     "14:4: SSS502 warning [costs] b: Processors: 4 is taken of what is asked"]
+                     "14:4: SSS502 warning [costs] b: Processors: 4 is taken of what is asked",
+                     f"4:14: SSS502 warning [costs] a: {memory}", f"4:14: SSS502 warning [costs] b: {memory}"]
+
+
+def test_what_is_the_same_of_many_jobs_is_told_once(sssjob: Command, tmp_path: Path) -> None:
+    """What a price assumes, why there is none, and a charge that becomes another one: 17,000 jobs had 17,000 lines."""
+    jobs, document, rates = 17, tmp_path / "many.xml", tmp_path / "rates.toml"
+    rates.write_text('name = "r"\nversion = "1"\ncurrency = "EUR"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'
+                     'rate = 1\nper = "hour"\n')
+    for command, job, told in (
+            ("quote", "<Duration>3600</Duration>", [
+                "j0: Processors is not said: it is priced as for one, the least (17 jobs)"]),
+            ("charge", "<State>Idle</State>", ["j0 and 16 more: not charged:"]),
+            ("charge", "<State>Completed</State><Charge>2</Charge><Delivered><Duration>3600</Duration><Processors>1"
+                       "</Processors></Delivered>", ["Charge 2 becomes 1.00 (17 jobs)"])):
+        document.write_text("<JobGroup><Id>g</Id>" + "".join(
+            f"<Job><Id>j{n}</Id><Executable>/e</Executable>{job}</Job>\n" for n in range(jobs)) + "</JobGroup>")
+        *lines, counts = sssjob(command, "--rates", rates, document).err.splitlines()
+        assert [part for part, line in zip(told, lines, strict=True) if part not in line] == [], lines
+        assert counts.startswith("17 jobs: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def finding(job: int, tail: str = "/Environment", line: int = 0, message: str = 
                    f"/JobGroup/Job[{job}]{tail}")
 
 
-@pytest.mark.parametrize(("defaults", "found", "shown"), [
+@pytest.mark.parametrize(("defaults", "findings", "shown"), [
     (DEFAULTS, [finding(n) for n in (1, 2, 3)], [("/JobGroup/JobDefaults/Environment", "it is absent (3 jobs)")]),
     (DEFAULTS, [finding(n, line=7) for n in (1, 2, 3)],
      [("/JobGroup/JobDefaults/Environment", "it is absent (3 jobs)")]),
@@ -33,12 +34,28 @@ def finding(job: int, tail: str = "/Environment", line: int = 0, message: str = 
                                                            ("/JobGroup/Job[2]/Environment", "other")]),
     (DEFAULTS, [finding(n, "", n, f"{n}: {stream} goes to job-{n}.{stream}") for stream in ("stdout", "stderr")
                 for n in (1, 2, 3)], [("/JobGroup/Job[1]", "1: stdout goes to job-1.stdout (3 jobs)"),
-                                      ("/JobGroup/Job[1]", "1: stderr goes to job-1.stderr (3 jobs)")])])
-def test_findings_of_many_jobs(defaults: str, found: list[Finding], shown: list[tuple[str, str]]) -> None:
+                                      ("/JobGroup/Job[1]", "1: stderr goes to job-1.stderr (3 jobs)")]),
+    # what a job is called, its arguments, and values of more than three make no difference
+    ("", [finding(n + 1, message=f"{n}: Retry names x") for n in (0, 1)], [("/JobGroup/Job[1]/Environment",
+                                                                           "0: Retry names x (2 jobs)")]),
+    ("", [finding(n, message=f"job {n} x depends on 'y'") for n in (1, 2)], [("/JobGroup/Job[1]/Environment",
+                                                                            "job 1 x depends on 'y' (2 jobs)")]),
+    ("", [finding(n, message=f"Arguments: quoted anew as a{n}") for n in (1, 2)], [
+        ("/JobGroup/Job[1]/Environment", "Arguments: quoted anew as a1 (2 jobs)")]),
+    ("", [finding(n, message=f"'ä{n}' becomes {n}") for n in (1, 2, 3, 4)], [
+        ("/JobGroup/Job[1]/Environment", "'ä1' becomes 1 (4 such jobs)")]),
+    ("", [finding(n, message=f"'ä{n}' becomes {n}") for n in (1, 2, 3)], [
+        (f"/JobGroup/Job[{n}]/Environment", f"'ä{n}' becomes {n}") for n in (1, 2, 3)]),
+    # a reader that does not know an element does not know either which job it is in
+    ("", [replace(finding(1), path=f"/*/*[{n}]/*[3]", line=n) for n in (2, 3, 4, 5)], [
+        ("/*/*[2]/*[3]", "it is absent (4 times, the last at line 5)")]),
+    ("", [replace(finding(1), path=f"/*/*[{n}]/*[3]", line=n) for n in (2, 3)], [
+        (f"/*/*[{n}]/*[3]", "it is absent") for n in (2, 3)])])
+def test_findings_of_many_jobs(defaults: str, findings: list[Finding], shown: list[tuple[str, str]]) -> None:
     document = read_document(DOCUMENT.format(defaults).encode())
-    made = together(found, document)
+    made = together(findings, document)
     assert [(one.path, one.message) for one, _ in made] == shown
-    assert [one for _, some in made for one in some] == found       # none is lost
+    assert [one for _, some in made for one in some] == findings       # none is lost
 
 
 def test_what_is_told_of_jobs_in_the_journal() -> None:
@@ -62,9 +79,9 @@ def test_run_shows_one_line_and_json_has_all(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a.xml").write_text(text)
     for words, lines in (([], 1), (["--json"], 3)):
         assert main(["run", *words, str(tmp_path / "a.xml")]) == 0
-        told = [line for line in capfd.readouterr().err.splitlines() if "Project" in line and "SSS602" in line]
-        assert len(told) == lines, told
-        assert words or "JobDefaults/Project" in told[0] or "(3 jobs)" in told[0]
+        chosen_lines = [line for line in capfd.readouterr().err.splitlines() if "Project" in line and "SSS602" in line]
+        assert len(chosen_lines) == lines, chosen_lines
+        assert words or "JobDefaults/Project" in chosen_lines[0] or "(3 jobs)" in chosen_lines[0]
 
 
 def test_causes_are_told_of_all_who_never_ended_themselves(capfd: pytest.CaptureFixture[str]) -> None:
@@ -157,5 +174,5 @@ def test_jobs_that_stand_alike_are_told_once(capfd: pytest.CaptureFixture[str]) 
 def test_an_attribute_that_holds_the_right_name() -> None:
     document = read_document(b"<Job><Executable>/e</Executable>"
                              b"<Dependency condition='OnExit' exitCode='1'>a</Dependency></Job>")
-    told = [(f.rule, f.hint) for f in document.findings or () if f.subject == "exitCode"]
-    assert told == [("SSS302", "did you mean code?")]
+    findings = [(f.rule, f.hint) for f in document.findings or () if f.subject == "exitCode"]
+    assert findings == [("SSS302", "did you mean code?")]

@@ -29,14 +29,14 @@ JOBS = [("a", "Completed", "done", None, Details("q", 100.0, 200.0, 300.0)),
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
     """A group of seven jobs on a manager that is not there."""
-    with open_journal(tmp_path / "journal.db") as made:
+    with open_journal(tmp_path / "journal.db") as shelf:
         rows = [Row(0, n, name, None, name, None, "", state, outcome, message=message)
                 for n, (name, state, outcome, message, _) in enumerate(JOBS)]
-        entry = made.add("t", "slurm", "<JobGroup/>", tmp_path, "Reject", "grp\x1b[2J", rows)
+        entry = shelf.add("t", "slurm", "<JobGroup/>", tmp_path, "Reject", "grp\x1b[2J", rows)
         for n, (*_, details) in enumerate(JOBS):
             entry.detail(n, lambda details=details: details)  # type: ignore[misc]
         entry.flush()
-        yield made
+        yield shelf
 
 
 def test_counts_and_a_guess(shelf: Journal) -> None:
@@ -48,9 +48,9 @@ def test_counts_and_a_guess(shelf: Journal) -> None:
 
 
 def test_nothing_to_guess_from(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "journal.db") as made:
-        made.add("t", "slurm", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "a", None, "a")])
-        (one,) = overview(made, NOW)
+    with open_journal(tmp_path / "journal.db") as journal:
+        journal.add("t", "slurm", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "a", None, "a")])
+        (one,) = overview(journal, NOW)
         assert (one.name, one.remaining, cells(one)[7]) == ("a", None, "")
 
 

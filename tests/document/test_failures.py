@@ -55,9 +55,9 @@ def test_every_form() -> None:
     ("<timeout>", 1, "is no clause such as"),
 ])
 def test_what_is_wrong_is_named_with_its_place(text: str, column: int, message: str) -> None:
-    with pytest.raises(FailurePolicyError) as told:
+    with pytest.raises(FailurePolicyError) as caught:
         Retry.of(text)
-    assert told.value.column == column and message in str(told.value)
+    assert caught.value.column == column and message in str(caught.value)
 
 
 @settings(max_examples=examples(200))

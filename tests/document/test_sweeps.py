@@ -86,9 +86,9 @@ def test_what_a_text_means(text: str, rows: list[str]) -> None:
     ("x=#none", "x has no values"),
 ])
 def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(FailurePolicyError) as told:
+    with pytest.raises(FailurePolicyError) as caught:
         Sweep.of(text, FILES)
-    assert message in str(told.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=examples(200))

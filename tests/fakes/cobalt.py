@@ -11,13 +11,13 @@ from tests.fakes.lab import Command, Lab, Record, changing, each, holding
 
 def directives(script: Path) -> dict[str, str]:
     """Options of the #COBALT lines right below the first line, split at blanks."""
-    found = {}
+    directives = {}
     for line in script.read_text().splitlines()[1:]:
         if not line.startswith("#COBALT "):
             break
         words = line.removeprefix("#COBALT ").split()
-        found[words[0].lstrip("-")] = words[1] if len(words) > 1 else ""
-    return found
+        directives[words[0].lstrip("-")] = words[1] if len(words) > 1 else ""
+    return directives
 
 
 def _stamp(when: float) -> str:

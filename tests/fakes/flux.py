@@ -28,7 +28,7 @@ def f58(number: int) -> str:
 
 def directives(script: Path) -> dict[str, str]:
     """Options of the #FLUX: lines, split as Flux does."""
-    found = {}
+    directives = {}
     for line in script.read_text().splitlines():
         if line.startswith("#FLUX:"):
             lexer = shlex.shlex(line[6:], posix=True, punctuation_chars=True)
@@ -36,8 +36,8 @@ def directives(script: Path) -> dict[str, str]:
             (option,) = lexer
             name, _, value = option.partition("=")
             key = f"{name.lstrip('-')}={value.partition('=')[0]}" if name == "--setattr" else name.lstrip("-")
-            found[key] = value.partition("=")[2] if name == "--setattr" else value
-    return found
+            directives[key] = value.partition("=")[2] if name == "--setattr" else value
+    return directives
 
 
 def batch(lab: Lab, arguments: list[str]) -> int:

@@ -15,13 +15,13 @@ _WORD = re.compile(r"'((?:[^']|'')*)'|(\S+)")
 
 def description(path: Path) -> dict[str, str]:
     """Commands of a submit description, with the macros that psij uses."""
-    found = {}
+    description = {}
     for line in path.read_text().splitlines():
         if line != "queue 1":
             name, value = line.split(" = ", 1)
             value = value.replace("$(ClusterId)", "%j").replace("$(ProcId)", "0").replace("$(DOLLAR)", "$")
-            found[name] = value
-    return found
+            description[name] = value
+    return description
 
 
 def condor_submit(lab: Lab, arguments: list[str]) -> int:

@@ -78,6 +78,6 @@ def _redirected(words: list[str]) -> tuple[list[str], str | None, bool]:
 
 def enter(patch: Any, lab: Lab, commands: Mapping[str, Command]) -> Inside:
     """Have executors run commands here. patch: a pytest.MonkeyPatch."""
-    made = Inside(lab, commands)
-    patch.setattr("psij.executors.batch._host.run", made.run)
-    return made
+    inside = Inside(lab, commands)
+    patch.setattr("psij.executors.batch._host.run", inside.run)
+    return inside

@@ -15,12 +15,12 @@ from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerun
 
 def directives(script: Path) -> list[list[str]]:
     """Options of the #BSUB lines, of the whole file."""
-    found = []
+    directives = []
     for line in script.read_text(errors="surrogateescape").splitlines():
         if line.lstrip().startswith("#BSUB "):
             words = shlex.split(line.lstrip()[6:])
-            found.append([words[0][1:], *words[1:]])
-    return found
+            directives.append([words[0][1:], *words[1:]])
+    return directives
 
 
 def bsub(lab: Lab, arguments: list[str]) -> int:

@@ -12,14 +12,14 @@ SERVER = "nqsv"
 
 def directives(script: Path) -> list[list[str]]:
     """Options of the #PBS lines up to the first command."""
-    found = []
+    directives = []
     for line in script.read_text(errors="surrogateescape").splitlines():
         if line.strip() and not line.startswith("#"):
             break
         if line.startswith("#PBS "):
             option, _, value = line[5:].partition("=" if line.startswith("#PBS --") else " ")
-            found.append([option.lstrip("-"), value])
-    return found
+            directives.append([option.lstrip("-"), value])
+    return directives
 
 
 def qsub(lab: Lab, arguments: list[str]) -> int:

@@ -18,15 +18,15 @@ _WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
 
 def directives(script: Path) -> list[list[str]]:
     """Options of the #PBS lines up to the first command: a value in quotes of one kind is one word."""
-    found = []
+    directives = []
     for line in script.read_text(errors="surrogateescape").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             break
         if line.startswith("#PBS "):
             match = _WORD.match(line[5:])
             assert match is not None, line
-            found.append([match[1], next((value for value in match.groups()[1:] if value is not None), "")])
-    return found
+            directives.append([match[1], next((value for value in match.groups()[1:] if value is not None), "")])
+    return directives
 
 
 def resource_list(options: Iterable[list[str]]) -> dict[str, str]:
@@ -61,28 +61,28 @@ def _time(value: float) -> str:
 
 def fields(lab: Lab, job: Record) -> dict[str, Any]:
     """What qstat says of a job, in its order."""
-    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
+    fields: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
     if job["end"] is not None and job["start"] is not None:
-        found["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "ncpus": 1,
-                                   "walltime": f"00:00:{int(job['end'] - job['start']):02}"}
-    found |= {"job_state": _state(job), "queue": job["queue"], "server": SERVER, "ctime": _time(job["submit"])}
+        fields["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "ncpus": 1,
+                                    "walltime": f"00:00:{int(job['end'] - job['start']):02}"}
+    fields |= {"job_state": _state(job), "queue": job["queue"], "server": SERVER, "ctime": _time(job["submit"])}
     if job["start"] is not None:
-        found["exec_host"] = f"{SERVER}/0"
-    found["mtime"] = _time(job["end"] or job["start"] or job["submit"])
+        fields["exec_host"] = f"{SERVER}/0"
+    fields["mtime"] = _time(job["end"] or job["start"] or job["submit"])
     if job["start"] is not None:
-        found["stime"] = _time(job["start"])
+        fields["stime"] = _time(job["start"])
     if job["end"] is not None and job["start"] is not None:
-        found["obittime"] = _time(job["end"])
+        fields["obittime"] = _time(job["end"])
     code = _exit_status(job)
-    found["substate"] = 10 if job["end"] is None else 91 if job["canceled"] else 93 if code else 92
+    fields["substate"] = 10 if job["end"] is None else 91 if job["canceled"] else 93 if code else 92
     if job["end"] is None and job["start"]:
-        found["substate"] = 42
-    found["Variable_List"] = {"PBS_O_HOST": SERVER, **dict([job["variables"].split("=", 1)])}
+        fields["substate"] = 42
+    fields["Variable_List"] = {"PBS_O_HOST": SERVER, **dict([job["variables"].split("=", 1)])}
     if job["end"] is not None and job["start"] is not None:
-        found |= {"run_count": 1, "Exit_status": code}
+        fields |= {"run_count": 1, "Exit_status": code}
     if job["end"] is not None:
-        found["history_timestamp"] = int(job["end"])
-    return found
+        fields["history_timestamp"] = int(job["end"])
+    return fields
 
 
 def _exit_status(job: Record) -> int:

@@ -39,22 +39,22 @@ def _environment(job: Record) -> Mapping[str, str]:
 
 
 def _fields(job: Record, moment: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
+    fields: dict[str, Any] = {"Job_Name": job["name"], "Job_Owner": f"{job.get('owner', getpass.getuser())}@{SERVER}"}
     ran, over = job["start"] is not None, job["end"] is not None
     if ran and over:
-        found["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "walltime": "00:00:02"}
+        fields["resources_used"] = {"cput": "00:00:01", "mem": "55136kb", "walltime": "00:00:02"}
     state = job.get("state") or ("C" if over else "R" if ran else "H" if job["held"] else "Q")
-    found |= {"job_state": state, "queue": job["queue"], "server": SERVER, "ctime": moment(job["submit"])}
+    fields |= {"job_state": state, "queue": job["queue"], "server": SERVER, "ctime": moment(job["submit"])}
     if ran:
-        found["exec_host"] = "node1/0-1+node2/3"
-    found |= {"qtime": moment(job["submit"]), "Variable_List": f"PBS_O_HOST={SERVER},{job['variables']}"}
+        fields["exec_host"] = "node1/0-1+node2/3"
+    fields |= {"qtime": moment(job["submit"]), "Variable_List": f"PBS_O_HOST={SERVER},{job['variables']}"}
     if over and ran:
-        found["exit_status"] = job.get("status", 256 + job["signal"] if job["signal"] else job["exit"])
+        fields["exit_status"] = job.get("status", 256 + job["signal"] if job["signal"] else job["exit"])
     if ran:
-        found["start_time"] = moment(job["start"])
+        fields["start_time"] = moment(job["start"])
     if over:
-        found["comp_time"] = moment(job["end"])
-    return found
+        fields["comp_time"] = moment(job["end"])
+    return fields
 
 
 def qstat(lab: Lab, arguments: list[str]) -> int:

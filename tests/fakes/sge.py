@@ -14,12 +14,12 @@ _RULES = {"smp": "$pe_slots", "mpi": "$fill_up", "pairs": "2"}
 
 def directives(script: Path) -> list[list[str]]:
     """Options of the ``#$`` lines: a value in double quotes is one word, to the last quote of the line."""
-    found = []
+    directives = []
     for line in script.read_text(errors="surrogateescape").splitlines():
         if line.startswith("#$"):
             option, _, value = line[2:].partition("#")[0].strip().partition(" ")
-            found.append([option, value.replace('"', "")])
-    return found
+            directives.append([option, value.replace('"', "")])
+    return directives
 
 
 def qsub(lab: Lab, arguments: list[str]) -> int:

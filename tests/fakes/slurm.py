@@ -25,15 +25,15 @@ _PLAIN = re.compile(r"[\w=:,.%/+-]+")          # an option that no shell would r
 
 def directives(script: Path) -> dict[str, str]:
     """Options of the #SBATCH lines, unquoted as sbatch does."""
-    found = {}
+    directives = {}
     for line in script.read_text(errors="surrogateescape").splitlines():
         if line and not line.startswith("#"):
             break
         if line.startswith("#SBATCH "):
             word = line[8:] if _PLAIN.fullmatch(line, 8) else shlex.split(line[8:])[0]
             name, _, value = word.partition("=")
-            found[name.lstrip("-")] = value
-    return found
+            directives[name.lstrip("-")] = value
+    return directives
 
 
 def sbatch(lab: Lab, arguments: list[str]) -> int:

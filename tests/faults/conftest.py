@@ -25,8 +25,8 @@ def bare(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Slurm."""
-    with quick_stand(MANAGERS["slurm"], tmp_path, monkeypatch) as made:
-        yield made
+    with quick_stand(MANAGERS["slurm"], tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 @pytest.fixture(params=MANAGERS)

@@ -40,11 +40,11 @@ def test_it_has_just_ended(each: Stand, kind: Manager) -> None:
     job.cancel()
 
 
-@pytest.mark.parametrize("said", ["Invalid job id specified", "Job/step already completing or completed"])
-def test_words_for_having_ended(stand: Stand, said: str) -> None:
+@pytest.mark.parametrize("words", ["Invalid job id specified", "Job/step already completing or completed"])
+def test_words_for_having_ended(stand: Stand, words: str) -> None:
     """E31."""
     job = runs(stand)
-    stand.lab.fault("scancel", exit=1, stderr=f"scancel: error: Kill job error on job id 1: {said}\n")
+    stand.lab.fault("scancel", exit=1, stderr=f"scancel: error: Kill job error on job id 1: {words}\n")
     job.cancel()
     rest(0.2)
     assert job.status.state is A
@@ -59,9 +59,9 @@ def test_canceled_before_the_id_is_known(each: Stand, kind: Manager) -> None:
     submit = each.executor._run_submit
 
     def canceled(command: list[str]) -> str:
-        said = submit(command)
+        submission = submit(command)
         job.cancel()
-        return said
+        return submission
 
     each.executor._run_submit = canceled  # type: ignore[method-assign]
     each.executor.submit(job)
@@ -96,8 +96,8 @@ def test_attached_to_nothing(each: Stand, kind: Manager) -> None:
     for native_id, job in jobs.items():
         each.executor.attach(job, native_id)
     assert {(ended(job).state, known(job)["reason"]) for job in jobs.values()} == {(F, "lost")}
-    said = [word for command in (kind.queue, *kind.ends) for call in each.lab.calls(command) for word in call]
-    assert [one for one in hostile if any(one in word for word in said)] == []
+    words = [word for command in (kind.queue, *kind.ends) for call in each.lab.calls(command) for word in call]
+    assert [one for one in hostile if any(one in word for word in words)] == []
 
 
 def test_attached_to_nothing_that_remembers(stand: Stand) -> None:

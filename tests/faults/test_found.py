@@ -27,8 +27,8 @@ def test_a_journal_that_is_made_while_it_is_opened(tmp_path: Path, monkeypatch: 
             return super().execute(statement, *values)
 
     monkeypatch.setattr(sqlite3, "connect", lambda *words, **more: connect(*words, factory=Slow, **more))
-    with journal.open_journal(path) as made:
-        assert made.rows() == []
+    with journal.open_journal(path) as shared:
+        assert shared.rows() == []
     other.join()
 
 

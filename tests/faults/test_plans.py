@@ -21,9 +21,9 @@ def wrong(first: int, count: int, folder: Path) -> list[dict[str, Any]]:
     """Plans that ended with a complaint; each can be had again by its seed."""
     done = subprocess.run([sys.executable, "-m", "tests.faults.plans", str(first), str(count), folder / "plans"],
                           cwd=Path(__file__).parents[2], capture_output=True, check=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == count
-    return [one for one in found if one["wrong"]]
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(records) == count
+    return [one for one in records if one["wrong"]]
 
 
 @pytest.mark.sweep

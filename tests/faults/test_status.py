@@ -293,16 +293,16 @@ def test_callbacks_that_raise_and_block(stand: Stand) -> None:
     def raises(job: Job, status: JobStatus) -> None:
         raise RuntimeError("from a callback")
 
-    told: list[JobState] = []
+    states: list[JobState] = []
     jobs = [a_job("sleep 0.2; exit 3") for _ in range(3)]
-    for job, callback in zip(jobs, (blocks, raises, lambda _, status: told.append(status.state)), strict=True):
+    for job, callback in zip(jobs, (blocks, raises, lambda _, status: states.append(status.state)), strict=True):
         job.set_job_status_callback(callback)
         stand.executor.submit(job)
     assert [ended(job).exit_code for job in jobs] == [3, 3, 3]
     until = time.monotonic() + 60
-    while told != [Q, A, F] and time.monotonic() < until:
+    while states != [Q, A, F] and time.monotonic() < until:
         time.sleep(0.05)
-    heard = list(told)
+    heard = list(states)
     free.set()
     assert heard == stand.states(jobs[1]) == [Q, A, F]
 

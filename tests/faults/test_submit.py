@@ -40,6 +40,14 @@ def test_it_hangs(each: Stand, kind: Manager) -> None:
     assert ended(job).exit_code == 3 and len(each.lab.jobs()) == 1
 
 
+def test_an_error_without_an_exit_code(stand: Stand) -> None:
+    """A site's own program around sbatch loses its exit code: what it said went with it, and nobody learnt why."""
+    stand.lab.fault("sbatch", exit=0, stderr="sbatch: error: Invalid account\n")
+    with pytest.raises(SubmitException, match=r"not submitted: .*: sbatch: error: Invalid account$") as raised:
+        stand.executor.submit(a_job("true"))
+    assert raised.value.transient and stand.lab.jobs() == []
+
+
 @pytest.mark.parametrize("fault", [{"sleep": 30}, {"stdout": ""}, {"stdout": "warning: the disk is nearly full\n"},
                                    {"exit": -9}])
 def test_the_job_is_there(each: Stand, kind: Manager, fault: dict[str, Any]) -> None:
@@ -61,10 +69,10 @@ def test_a_part_of_an_id(stand: Stand) -> None:
     assert ended(job).exit_code == 3
 
 
-@pytest.mark.parametrize("said", ["12;north\n", "Welcome to north!\n\n12;north\n"])
-def test_id_and_cluster(stand: Stand, said: str) -> None:
+@pytest.mark.parametrize("words", ["12;north\n", "Welcome to north!\n\n12;north\n"])
+def test_id_and_cluster(stand: Stand, words: str) -> None:
     """E05."""
-    stand.lab.fault("sbatch", after=True, stdout=said)
+    stand.lab.fault("sbatch", after=True, stdout=words)
     job = a_job("sleep 5")
     stand.executor.submit(job)
     assert (job.native_id, (job.status.metadata or {})["machine"]) == ("12", "north")
@@ -141,10 +149,10 @@ def test_killed_at_the_command(carried_out: CarriedOut, manager: str, when: str)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site("slurm", tmp_path)
-    yield made
-    assert made.lab is not None
-    made.lab.close()
+    site = Site("slurm", tmp_path)
+    yield site
+    assert site.lab is not None
+    site.lab.close()
 
 
 def started(site: Site, count: int = 30) -> Command:

@@ -57,8 +57,8 @@ class FullDisk:
     ballast: a file without which there is room again.
     """
 
-    def __init__(self, connection: sqlite3.Connection, after: int, said: str, ballast: Path | None = None) -> None:
-        self.connection, self.left, self.said, self.ballast = connection, after, said, ballast
+    def __init__(self, connection: sqlite3.Connection, after: int, words: str, ballast: Path | None = None) -> None:
+        self.connection, self.left, self.said, self.ballast = connection, after, words, ballast
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         if statement == "COMMIT":
@@ -72,12 +72,12 @@ class FullDisk:
         return getattr(self.connection, name)
 
 
-@pytest.mark.parametrize("said", ["database or disk is full", "disk I/O error"])
+@pytest.mark.parametrize("words", ["database or disk is full", "disk I/O error"])
 @pytest.mark.parametrize("after", [0, 1])
-def test_intents_that_cannot_be_written(client: Client, stand: Stand, said: str, after: int) -> None:
+def test_intents_that_cannot_be_written(client: Client, stand: Stand, words: str, after: int) -> None:
     """E38, E39: nothing is submitted of which the journal does not know; what was not written counts as that."""
     whole = client.journal._connection
-    client.journal._connection = FullDisk(whole, after, said)  # type: ignore[assignment]
+    client.journal._connection = FullDisk(whole, after, words)  # type: ignore[assignment]
     with suppress(AccessError):         # told so, or the job failed before it was submitted
         submit(client)
     assert asked(stand, "sbatch") == 0

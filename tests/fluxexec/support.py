@@ -129,10 +129,10 @@ class Peer:
 
     def answers(self, job: int = 1) -> list[tuple[str, Any]]:
         """(type, data) of the responses for a job since the last call."""
-        found = [(m.payload["type"], m.payload["data"]) for m in self.got
-                 if isinstance(m, Response) and isinstance(m.payload, dict) and m.payload["id"] == job]
+        answers = [(m.payload["type"], m.payload["data"]) for m in self.got
+                   if isinstance(m, Response) and isinstance(m.payload, dict) and m.payload["id"] == job]
         self.got.clear()
-        return found
+        return answers
 
 
 UP, OK = Up(), Ended(0)

@@ -126,9 +126,9 @@ class Broker:
 
 @pytest.fixture
 def loop() -> Any:
-    made = Loop(virtual=True)
-    yield made
-    made.close()
+    loop = Loop(virtual=True)
+    yield loop
+    loop.close()
 
 
 def serve(loop: Loop, broker: Broker) -> Service:

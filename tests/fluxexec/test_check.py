@@ -163,8 +163,8 @@ def test_recorded(vector: dict[str, Any]) -> None:
               "release-final-int-ignored": ["member"], "final-release-in-RUN-then-reattach": ["final-early"]}
     steps = [Event(EXCEPTION, {"id": 1, "type": "cancel", "severity": 0}) if step == "@cancel" else
              say(step["type"], step["data"]) for step in vector["steps"] if isinstance(step, dict) or step == "@cancel"]
-    found = [rule for _, rule in violations(*HI, start(ranks="0"), *steps)]
-    assert found == broken.get(vector["name"], [])
+    rules = [rule for _, rule in violations(*HI, start(ranks="0"), *steps)]
+    assert rules == broken.get(vector["name"], [])
 
 
 def huge(count: int) -> Iterator[bytes]:

@@ -91,9 +91,9 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path)
-    yield made
-    made.end()
+    server = Server(tmp_path)
+    yield server
+    server.end()
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def inside(tmp_path: Path) -> Iterator[FluxExecExecutor]:
 def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FluxExecExecutor]:
     config = FluxExecConfig(work_directory=tmp_path / "work", ranks=4)
     url = "exec:local" if request.param == "inside" else f"unix:{request.getfixturevalue('server').path}"
-    made = FluxExecExecutor(url, config)
-    yield made
-    made.close()
+    executor = FluxExecExecutor(url, config)
+    yield executor
+    executor.close()
 
 
 def make(script: str, limit: float | None = 60, **members: Any) -> Job:

@@ -15,12 +15,12 @@ from sssjob.fluxexec.loop import Loop
 @pytest.fixture(params=["no descriptor", "a descriptor"])
 def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
     """With a descriptor the loop sleeps in poll(2), without one it waits for calls alone."""
-    made = Loop()
+    loop = Loop()
     fds = os.pipe()
     if request.param == "a descriptor":
-        made.watch(fds[0], 1, lambda events: None)
-    yield made
-    made.close()
+        loop.watch(fds[0], 1, lambda events: None)
+    yield loop
+    loop.close()
     for fd in fds:
         os.close(fd)
 

@@ -56,10 +56,10 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.runner.end_all(5)
-    made.loop.close()
+    site = Site()
+    yield site
+    site.runner.end_all(5)
+    site.loop.close()
 
 
 def names(job: ManagedJob) -> list[str]:

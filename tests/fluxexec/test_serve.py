@@ -82,10 +82,10 @@ def test_input_that_is_wrong(data: bytes, code: int, expected: str) -> None:
 def test_the_reader_goes_away() -> None:
     read, write = os.pipe()
     os.close(read)
-    with subprocess.Popen(service(), stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE) as made:
+    with subprocess.Popen(service(), stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE) as process:
         os.close(write)
-        assert made.wait(60) == 3 and made.stderr is not None       # though its input stays open
-        assert made.stderr.read() == b"sssjob: job manager: Broken pipe\n"
+        assert process.wait(60) == 3 and process.stderr is not None       # though its input stays open
+        assert process.stderr.read() == b"sssjob: job manager: Broken pipe\n"
 
 
 class Site:
@@ -131,14 +131,14 @@ class Site:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    made: list[Site] = []
+    sites: list[Site] = []
 
     def call(*options: str) -> Site:
-        made.append(Site(tmp_path, *options))
-        return made[-1]
+        sites.append(Site(tmp_path, *options))
+        return sites[-1]
 
     yield call
-    for site in made:
+    for site in sites:
         if site.process.poll() is None:
             site.process.kill()
         site.process.wait()

@@ -49,9 +49,9 @@ class Both:
         mine, self.theirs = pair(self.loop)
         self.manager.connect(mine)
         self.record(mine)
-        made = Service(self.loop, self.theirs, runner, name=f"exec-{next(self.names)}", partial=True)
-        made.begin()
-        return made
+        service = Service(self.loop, self.theirs, runner, name=f"exec-{next(self.names)}", partial=True)
+        service.begin()
+        return service
 
     def record(self, end: End) -> None:
         """Keep what the manager says and hears, as lines."""
@@ -187,10 +187,10 @@ def test_the_order_of_two_jobs_does_not_matter() -> None:
 def test_the_example_of_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "flux-exec.md").read_text()
     block = page[page.index("    from sssjob.fluxexec"):page.index("## The service")]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    log = io.StringIO()
+    with contextlib.redirect_stdout(log):
         exec("\n".join(line[4:] for line in block.splitlines()), {})
-    assert said.getvalue() == "COMPLETED 86400.0\n"
+    assert log.getvalue() == "COMPLETED 86400.0\n"
 
 
 Step = tuple[str, Any]
@@ -204,7 +204,7 @@ def rel(ranks: str, final: bool = True) -> tuple[str, Any]:
     return "release", {"ranks": ranks, "final": final}
 
 
-@pytest.mark.parametrize(("steps", "reattach", "said"), [
+@pytest.mark.parametrize(("steps", "reattach", "words"), [
     ([S, F, rel("0-3")], False, None), ([S, F, rel("all")], False, None), ([R, F, rel("0-3")], True, None),
     ([E0, rel("0-3")], False, None), ([S, E0, rel("0-3")], False, None), ([rel("0-3")], False, None),
     ([S, rel("1", False), rel("2-3", False), F, rel("0")], False, None), ([S, E0, E0, F, rel("0-3")], False, None),
@@ -226,7 +226,7 @@ def rel(ranks: str, final: bool = True) -> tuple[str, Any]:
     ([("exception", {"severity": 8, "type": "x", "note": ""})], False, "severity 8 is not in 0-7"),
     ([("release", {"ranks": "0-3", "final": 1})], False, "release without final (bool)"),
 ])
-def test_rules_of_a_stream(steps: list[tuple[str, Any]], reattach: bool, said: str | None) -> None:
+def test_rules_of_a_stream(steps: list[tuple[str, Any]], reattach: bool, words: str | None) -> None:
     rules = StreamRules(Idset.parse("0-3"), reattach=reattach)
     *before, last = [rules.broken(*step) for step in steps]
-    assert (before, None if last is None else last.text) == ([None] * len(before), said)
+    assert (before, None if last is None else last.text) == ([None] * len(before), words)

@@ -128,9 +128,9 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         until((tmp_path / "exec").exists)
     else:
         config.surroundings = Provider(root=str(tmp_path))
-    made = FluxExecExecutor(url, config)
-    yield made
-    made.close()
+    executor = FluxExecExecutor(url, config)
+    yield executor
+    executor.close()
     if process is not None:
         process.terminate()
         process.wait(20)

@@ -210,13 +210,13 @@ def of_records(records: list[Job], several: bool) -> dict[str, Any]:
 
 def differences(lab: str, kind: str, ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Field: (of the document, of accounting), of those that nothing allows to differ."""
-    made = {}
+    differences = {}
     for name in sorted(ours.keys() | theirs.keys()):
         one, other = ours.get(name), theirs.get(name)
         close = name.startswith("Memory") and same_size(one, other)
         if not (one == other or close or {(lab, kind, name), (lab, "*", name)} & ALLOWED.keys()):
-            made[name] = one, other
-    return made
+            differences[name] = one, other
+    return differences
 
 
 @pytest.mark.parametrize("kind", KINDS)

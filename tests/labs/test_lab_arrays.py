@@ -25,8 +25,8 @@ pytestmark = pytest.mark.lab
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab(request.param, monkeypatch)
-    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as desk:
+        yield desk
 
 
 def array(text: str) -> str:
@@ -63,12 +63,12 @@ def records(desk: Desk, native: str) -> dict[str, tuple[int, int]]:
         rows = [line.split("|") for line in said.splitlines()]
         return {one: (int(code.partition(":")[0]), int(start) if start.isdecimal() else 0) for one, code, start in rows}
     said = subprocess.run(["env", "TZ=UTC0", "qacct", "-j", native], capture_output=True, text=True, check=True).stdout
-    found = {}
+    records = {}
     for text in said.split("=" * 62)[1:]:
         row = {name: value.strip() for name, _, value in (line.partition(" ") for line in text.splitlines())}
         start = calendar.timegm(time.strptime(row["start_time"], "%a %b %d %H:%M:%S %Y"))
-        found[f"{row['jobnumber']}.{row['taskid']}"] = int(row["exit_status"]), start
-    return found
+        records[f"{row['jobnumber']}.{row['taskid']}"] = int(row["exit_status"]), start
+    return records
 
 
 @pytest.mark.parametrize("text", ["1-1000", "1-100", "0-375:25,380-399%4"])
@@ -102,9 +102,9 @@ def test_one_command_for_many_elements(desk: Desk, text: str, monkeypatch: pytes
               for n, job in jobs.items() if ends[f"a_{n}"][0] != "canceled"}
     array_id = str(jobs[indices[0]].row.native_id).replace("_", ".").partition(".")[0]
     patience = time.monotonic() + 90
-    while not stated.keys() <= (told := records(desk, array_id)).keys() and time.monotonic() < patience:
+    while not stated.keys() <= (recorded := records(desk, array_id)).keys() and time.monotonic() < patience:
         time.sleep(1)       # the controller hands records of many ends to accounting one by one
-    assert {native: told.get(native) for native in stated} == stated
+    assert {native: recorded.get(native) for native in stated} == stated
     assert not list((desk.folder / "work").glob("*/*.job"))
 
 
@@ -174,8 +174,8 @@ def test_native_arrays_of_others(desk: Desk) -> None:
     for name in names:
         desk.client().attach(desk.executor, name)
     until = time.monotonic() + 30
-    while (found := states()) != ["Running", "Idle", "Running"]:
-        assert time.monotonic() < until, found
+    while (states_of_jobs := states()) != ["Running", "Idle", "Running"]:
+        assert time.monotonic() < until, states_of_jobs
         time.sleep(0.5)
     assert desk.client().cancel([names[1]])[1]
     (desk.folder / "go").touch()

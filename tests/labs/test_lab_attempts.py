@@ -26,8 +26,8 @@ def retry(text: str) -> str:
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab(request.param, monkeypatch)
-    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as desk:
+        yield desk
 
 
 def attempts(desk: Desk, name: str) -> list[dict[str, str]]:

@@ -78,9 +78,9 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Away]:
                                                        there=there))
     with tempfile.TemporaryDirectory(prefix="l", dir="/tmp") as short:      # of sockets
         monkeypatch.setenv("XDG_RUNTIME_DIR", short)
-        made = Away(there)
-        yield made
-        made.mend()
+        away = Away(there)
+        yield away
+        away.mend()
         for name in ("slurm", "sge"):
             subprocess.run(["ssh", "-o", f"ControlPath={short}/sssjob/%C", "-O", "exit", f"lab-{name}"], check=False,
                            stderr=subprocess.DEVNULL)

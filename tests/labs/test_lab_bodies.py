@@ -52,10 +52,10 @@ def printed(folder: str, command: str, text: str, place: Path) -> str:
     subprocess.run(["/bin/bash", "-c", f'. "$0/env.sh" && {command} job.sh', folder], cwd=place, check=True,
                    timeout=300, stdout=subprocess.DEVNULL)     # sbatch may wait a minute for the environment of a login
     found = sorted(place.glob("out*"))
-    made = "".join(file.read_text() for file in found)
+    printed = "".join(file.read_text() for file in found)
     for file in found:
         file.unlink()
-    return made
+    return printed
 
 
 @pytest.mark.parametrize("body", ["shim", "translate"])

@@ -35,8 +35,8 @@ TASKS = {"slurm": "the script that was submitted says it", "sge": "a job of seve
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab(request.param, monkeypatch)
-    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as desk:
+        yield desk
 
 
 def changed(desk: Desk, **settings: str) -> str:

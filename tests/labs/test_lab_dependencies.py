@@ -23,15 +23,15 @@ GATE = f"n=0; until test -e go; do test $((n += 1)) -le {GATE_S * 10} || exit {G
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab(request.param, monkeypatch)
-    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as desk:
+        yield desk
 
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab("slurm", monkeypatch)
-    with desk_on("slurm", tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch, **REAL) as slurm:
+        yield slurm
 
 
 def said(*words: str) -> str:

@@ -67,9 +67,9 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         (bin_ / command).write_text(f'#!/bin/sh\necho "${{0##*/}} $(date +%s) $*" >> "{tmp_path}/calls"\n'
                                     'PATH=${PATH#*:} exec "${0##*/}" "$@"\n')
         (bin_ / command).chmod(0o755)
-    with desk_on(name, tmp_path, monkeypatch, real=True) as made:
+    with desk_on(name, tmp_path, monkeypatch, real=True) as desk:
         monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
-        yield made
+        yield desk
 
 
 def calls(desk: Desk, *names: str) -> int:

@@ -35,10 +35,10 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path,
     config = (SGEExecutorConfig(**settings, memory_resource="mem") if request.param == "sge" else
               BatchSchedulerExecutorConfig(**settings))
     config.surroundings = Provider(SITE, root=str(tmp_path / "scratch"))
-    made = JobExecutor.get_instance(request.param, config=config)
-    assert isinstance(made, BatchSchedulerExecutor)
-    yield made
-    if watcher := watcher_of(made):
+    executor = JobExecutor.get_instance(request.param, config=config)
+    assert isinstance(executor, BatchSchedulerExecutor)
+    yield executor
+    if watcher := watcher_of(executor):
         watcher.close()
 
 

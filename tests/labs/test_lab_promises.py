@@ -22,8 +22,8 @@ ACCOUNTING = {"slurm": "sacct", "sge": "qacct"}
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     enter_lab(request.param, monkeypatch)
-    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, **REAL) as desk:
+        yield desk
 
 
 def test_files_come_back_after_submit_and_wait(desk: Desk) -> None:

@@ -256,7 +256,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]
     (top / "bin").mkdir()
     (top / "bin" / "mpirun").write_text(MPIRUN)
     (top / "bin" / "mpirun").chmod(0o755)
-    made: dict[tuple[str, str], Run] = {}
+    runs: dict[tuple[str, str], Run] = {}
     for number, (name, case) in enumerate(CASES.items()):
         other = "sge" if case.source == "slurm" else "slurm"
         for mode in ("", RUN, *case.modes):
@@ -268,14 +268,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]
                 text = get(other).write(document, WriteContext(findings, policy=Policy.WARN, site=SITE,
                                                                options={"body": mode})).replace("@PE@", "smp")
                 text = text.replace("mpirun ", f"{top}/bin/mpirun ").replace(f"{top}/bin/{top}/bin/", f"{top}/bin/")
-            made[name, mode] = submitted(folders, other if mode in case.modes else case.source, case, text, place,
+            runs[name, mode] = submitted(folders, other if mode in case.modes else case.source, case, text, place,
                                          mode)
-            made[name, mode].findings = list(findings)
+            runs[name, mode].findings = list(findings)
     until = time.monotonic() + 400
     while time.monotonic() < until and not all(
-            len(list(run.place.glob(".done.*"))) >= run.elements for run in made.values()):
+            len(list(run.place.glob(".done.*"))) >= run.elements for run in runs.values()):
         time.sleep(0.5)
-    return made
+    return runs
 
 
 @pytest.mark.parametrize(("name", "mode"), [

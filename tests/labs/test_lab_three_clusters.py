@@ -638,14 +638,14 @@ def sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Site]]:
         both = [starting.submit(stack.enter_context, a_slurm("lab")) for _ in range(2)]
         enter_lab("sge", monkeypatch)
         folder = Path(os.environ[LABS["sge"]])
-        found = [Site("sge", "sge", folder, {**os.environ, "STORM_SITE": "none"})]
+        sites = [Site("sge", "sge", folder, {**os.environ, "STORM_SITE": "none"})]
         for number, one in enumerate(both):
             with pytest.MonkeyPatch.context() as own:
                 own.setenv(LABS["slurm"], str(one.result()))
                 enter_lab("slurm", own)
                 name = f"slurm{number}"
-                found.append(Site(name, "slurm", one.result(), {**os.environ, "STORM_SITE": name}))
-        yield found
+                sites.append(Site(name, "slurm", one.result(), {**os.environ, "STORM_SITE": name}))
+        yield sites
 
 
 @pytest.mark.timeout(120 + 10 * ACTIONS)

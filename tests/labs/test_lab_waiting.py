@@ -69,9 +69,9 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
     monkeypatch.chdir(tmp_path)
-    made = Desk(request.param, tmp_path)
-    yield made
-    made.sssjob("cancel", "a")
+    desk = Desk(request.param, tmp_path)
+    yield desk
+    desk.sssjob("cancel", "a")
 
 
 def _do(*words: str) -> None:
@@ -112,10 +112,10 @@ def test_a_life_in_slurm(desk: Desk) -> None:
     (desk.folder / "go").touch()
     desk.sssjob("wait", "a", "--timeout", "120")
     out, _ = desk.sssjob("log", "a")
-    told = [line.split("  ", 3)[3] for line in out.splitlines()]
-    assert "ACTIVE, suspended" in told
-    assert "put back into the queue: held: job requeued in held state" in told
-    assert told[-1].startswith("ended: failed, exit code 3")
+    lines = [line.split("  ", 3)[3] for line in out.splitlines()]
+    assert "ACTIVE, suspended" in lines
+    assert "put back into the queue: held: job requeued in held state" in lines
+    assert lines[-1].startswith("ended: failed, exit code 3")
 
 
 @on_sge

@@ -61,9 +61,9 @@ def bare(short: Path) -> str:
     for name in ("bash", "env", "dirname", "readlink", "mkdir", "find", "ls", "touch", "flock", "id", "tail", "tee",
                  "rm", "rmdir", "awk", "sed", "timeout", "sort", "xargs", "grep", "sleep", "cat", "cut",
                  "tr"):
-        found = shutil.which(name)
-        assert found is not None
-        (place / name).symlink_to(found)
+        path = shutil.which(name)
+        assert path is not None
+        (place / name).symlink_to(path)
     # the scripts append the system's own folders for daemons, where apt-get does not lie
     return str(place)
 

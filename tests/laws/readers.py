@@ -141,13 +141,13 @@ def _slurm_part(said: dict[str, str]) -> tuple[Native, int]:
 
 # -- the PBS family
 def _pbs(text: str) -> dict[str, str]:
-    said: dict[str, str] = {}
+    pbs: dict[str, str] = {}
     for words in directives(text, "#PBS"):
         if words[0] == "-l":
             for part in re.split(r",(?=\w+=)", words[1]):
                 name, _, value = part.partition("=")
-                said[name] = value
-    return said
+                pbs[name] = value
+    return pbs
 
 
 def pbspro(text: str) -> Native:

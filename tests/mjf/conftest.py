@@ -24,5 +24,5 @@ def site(tmp_path: Path) -> Site:
 @pytest.fixture
 def web() -> Iterator[Web]:
     """A loopback server that says 404 to everything."""
-    with served() as made:
-        yield made
+    with served() as web:
+        yield web

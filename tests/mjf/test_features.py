@@ -52,8 +52,8 @@ def test_the_note_is_preferred_and_a_factor_the_wrong_way_not_trusted(site: Site
 def test_a_directory_that_cannot_be_read_is_named_by_its_variable(site: Site) -> None:
     """One of its keys was, whichever came first."""
     site.write("machine", total_cpu="x")
-    found = reader({"MACHINEFEATURES": str(site.root / "machine"), "JOBFEATURES": "/no/job", "JOBSTATUS": "x"}).read()
-    assert [str(note) for note in found.notes] == [
+    value = reader({"MACHINEFEATURES": str(site.root / "machine"), "JOBFEATURES": "/no/job", "JOBSTATUS": "x"}).read()
+    assert [str(note) for note in value.notes] == [
         "total_cpu: mjf-unreadable warning 'x' is not a non-negative integer",
         "JOBFEATURES: mjf-unreadable warning /no/job: No such file or directory",
         "JOBSTATUS: mjf-unreadable warning 'x' is no absolute path and no file:, http: or https: URL"]

@@ -49,8 +49,8 @@ def cms(directory: str, name: str) -> float | str:
 def test_others_read_ours(tmp_path: Path, peer: Callable[[str, str], object]) -> None:
     tree = provide(str(tmp_path), "4711", VALUES)
     for name, value in VALUES.items():
-        found = peer(tree.path(KEYS[name].area), name)
-        assert found == value or found == str(value)
+        peer_answer = peer(tree.path(KEYS[name].area), name)
+        assert peer_answer == value or peer_answer == str(value)
 
 
 @pytest.mark.parametrize(("area", "values", "expected"), [

@@ -22,8 +22,8 @@ from tests.mjf.support import PATIENT, QUICK, Clock, Site, Web, machine, reader,
 
 def state(base: str) -> tuple[str, object, str]:
     """What is said of total_cpu there."""
-    found = machine(base).read()["total_cpu"]
-    return found.state, found.value, found.reason
+    value = machine(base).read()["total_cpu"]
+    return value.state, value.value, value.reason
 
 
 # --- which place
@@ -34,8 +34,8 @@ def state(base: str) -> tuple[str, object, str]:
 def test_no_place_is_unreadable(base: str) -> None:
     assert isinstance(place_of(base), Nowhere)
     if base:
-        found = reader({"MACHINEFEATURES": base}).read()["shutdowntime"]
-        assert (found.state, "no absolute path" in found.reason) == ("unreadable", True)
+        value = reader({"MACHINEFEATURES": base}).read()["shutdowntime"]
+        assert (value.state, "no absolute path" in value.reason) == ("unreadable", True)
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file://{}", "file://localhost{}", "file:{}"])
@@ -164,8 +164,8 @@ def test_redirects(web: Web) -> None:
 
     web.replies = {"/total_cpu": to("/there"), "/there": b"8", "/hs06": to("http://127.0.0.2:9/x"),
                    "/grace_secs": to("/grace_secs"), "/jobslots": to("file:///etc/passwd")}
-    found = machine(web.base).read()
-    assert {n: found[n].value or found[n].reason for n in ("total_cpu", "hs06", "grace_secs", "jobslots")} == {
+    value = machine(web.base).read()
+    assert {n: value[n].value or value[n].reason for n in ("total_cpu", "hs06", "grace_secs", "jobslots")} == {
         "total_cpu": 8, "hs06": "a redirect to another origin: http://127.0.0.2:9/x",
         "grace_secs": "more than one redirect", "jobslots": "a redirect to another origin: file:///etc/passwd"}
 
@@ -236,8 +236,8 @@ def test_what_cannot_be_read_again_is_stale(web: Web) -> None:
     reader = machine(web.base, clock)
     reader.read()
     web.replies["/shutdowntime"] = 500
-    made = reader.read(force=True)["shutdowntime"]
-    assert (made.state, made.value, made.reason) == (
+    value = reader.read(force=True)["shutdowntime"]
+    assert (value.state, value.value, value.reason) == (
         "stale", clock.now + 5000, "not read again: HTTP status 500 Internal Server Error")
     web.replies["/shutdowntime"] = 404
     assert reader.read(force=True)["shutdowntime"].state == "absent"

@@ -336,10 +336,10 @@ def test_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "a.xml").write_text(TEXT.format(out=tmp_path / "out"))
     assert main(["run", str(tmp_path / "a.xml"), "--executor", name, "--mjf-root", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    out = capsys.readouterr().out
     assert (tmp_path / "out").read_text() == "77\n12.5\n"
-    assert '<Extension name="hs06_job" type="MJF">12.5</Extension>' in said
-    assert '<Processors metric="Average">1</Processors>' in said
+    assert '<Extension name="hs06_job" type="MJF">12.5</Extension>' in out
+    assert '<Processors metric="Average">1</Processors>' in out
     assert ENVIRONMENT not in os.environ and list(tmp_path.glob("mjf-*")) == []
 
 
@@ -349,8 +349,8 @@ def test_a_document_with_keys_that_cannot_be_said(tmp_path: Path, capsys: pytest
              '<Extension type="MJF" name="total_cpu">many</Extension></Job>')
     (tmp_path / "a.xml").write_text(TEXT.format(out=tmp_path / "out").replace("</Job>", wrong))
     assert main(["run", str(tmp_path / "a.xml"), "--executor", "local", "--mjf-root", str(tmp_path), "--json"]) == 1
-    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [(f["rule"], f["message"]) for f in found if f.get("rule") == "SSS602"] == [
+    records = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(f["rule"], f["message"]) for f in records if f.get("rule") == "SSS602"] == [
         ("SSS602", "Extension hs_06 of type MJF: is no key of Machine/Job Features"),
         ("SSS602", "Extension used_CPU of type MJF: is said by a pilot, not by a job"),
         ("SSS602", "Extension total_cpu of type MJF: 'many' is not a non-negative integer")]

@@ -25,8 +25,8 @@ def server(site: Site) -> Iterator[Server]:
     site.write("job", job_id="4711", secret="x")
     os.symlink("/etc/passwd", site.root / "job" / "allocated_cpu")
     os.mkfifo(site.root / "job" / "hs06_job")
-    with Server({"machine": str(site.root / "machine"), "job": str(site.root / "job")}) as made, serving(made):
-        yield made
+    with Server({"machine": str(site.root / "machine"), "job": str(site.root / "job")}) as server, serving(server):
+        yield server
 
 
 @contextmanager

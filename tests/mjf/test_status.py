@@ -78,8 +78,8 @@ def test_a_lock_that_somebody_holds(site: Site) -> None:
     with Holder(site.root / "status" / "used_CPU"):
         with pytest.raises(Busy):
             status.update(used_CPU=5)
-        made = features.read(force=True)["used_CPU"]
-        assert (made.state, made.value, made.reason) == ("stale", 6, "not read again: used_CPU: busy")
+        value = features.read(force=True)["used_CPU"]
+        assert (value.state, value.value, value.reason) == ("stale", 6, "not read again: used_CPU: busy")
         assert site.reader().read()["used_CPU"].state == "unreadable"
     status.update(used_CPU=5)
     assert features.read(force=True)["used_CPU"].value == 5

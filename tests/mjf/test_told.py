@@ -65,9 +65,9 @@ ROWS = [
 
 
 def executor(name: str) -> LrmExecutor:
-    made = JobExecutor.get_instance(name)
-    assert isinstance(made, LrmExecutor)
-    return made
+    executor = JobExecutor.get_instance(name)
+    assert isinstance(executor, LrmExecutor)
+    return executor
 
 
 def command(folder: Path, name: str, text: str) -> None:
@@ -99,10 +99,10 @@ def test_what_is_told(row: Row, tmp_path: Path) -> None:
             command(tmp_path, name, str(text))
     command(tmp_path, "uname", f"echo {row.host}")
     known = recorded(row.environment, tmp_path) if isinstance(row.environment, str) else row.environment
-    told: Told = executor(row.executor)._TOLD
-    words = [f'printf "%s=%s\\n" {name} "{word}"' for name, (word, _) in told.words.items()]
-    said = dict(line.split("=", 1) for line in shell("\n".join([told.lines, *words]), tmp_path, known).splitlines())
-    found = {name: text if name == "native_id" else int(text) * told.words[name][1]
+    facts: Told = executor(row.executor)._TOLD
+    words = [f'printf "%s=%s\\n" {name} "{word}"' for name, (word, _) in facts.words.items()]
+    said = dict(line.split("=", 1) for line in shell("\n".join([facts.lines, *words]), tmp_path, known).splitlines())
+    found = {name: text if name == "native_id" else int(text) * facts.words[name][1]
              for name, text in said.items() if name == "native_id" or (text.isdigit() and int(text))}
     if row.executor == "sge":       # of ulimit, which is that of this process
         found = {name: value for name, value in found.items() if name not in ("cpu_seconds", "memory_bytes")}

@@ -40,18 +40,18 @@ def test_values_of_a_job() -> None:
 
 def test_a_life(tmp_path: Path) -> None:
     (job, defaults), = read_document(JOB).jobs()
-    with provide(str(tmp_path), "4711/../server", values_of(job, defaults)) as made:
-        assert os.path.basename(made.root).startswith("mjf-4711_.._server-")
+    with provide(str(tmp_path), "4711/../server", values_of(job, defaults)) as tree:
+        assert os.path.basename(tree.root).startswith("mjf-4711_.._server-")
         for area in ("machine", "job", "status"):
-            assert os.stat(made.path(area)).st_mode & 0o7777 == 0o755
-        for file in Path(made.path("job")).iterdir():
+            assert os.stat(tree.path(area)).st_mode & 0o7777 == 0o755
+        for file in Path(tree.path("job")).iterdir():
             assert file.stat().st_mode & 0o7777 == 0o644
-        assert texts(made.path("status")) == {}
-        assert texts(made.path("job"))["hs06_job"] == "80.5\n"
-        features = Reader.from_environment(made.environment()).read()
+        assert texts(tree.path("status")) == {}
+        assert texts(tree.path("job"))["hs06_job"] == "80.5\n"
+        features = Reader.from_environment(tree.environment()).read()
         assert (features["wall_limit_secs"].value, features["total_cpu"].value) == (3600, 64)
-        (Path(made.path("status")) / "deep").mkdir()
-        os.symlink("/etc", Path(made.path("status")) / "deep" / "out")
+        (Path(tree.path("status")) / "deep").mkdir()
+        os.symlink("/etc", Path(tree.path("status")) / "deep" / "out")
     assert list(tmp_path.iterdir()) == [] and Path("/etc").is_dir()
 
 

@@ -21,15 +21,15 @@ def _no_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def manager(request: pytest.FixtureRequest) -> Manager:
     """The resource manager of the file."""
-    found: Manager = request.module.MANAGER
-    return found
+    manager: Manager = request.module.MANAGER
+    return manager
 
 
 @pytest.fixture
 def stand(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Its executor: commands are programs, and jobs are processes."""
-    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as made:
-        yield made
+    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 @pytest.fixture

@@ -157,8 +157,8 @@ class TheirExecutor(BatchSchedulerExecutor):
 
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(slurm, TheirExecutor, tmp_path, monkeypatch) as made:
-        yield made
+    with stand_in(slurm, TheirExecutor, tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 def test_theirs_whole_way(theirs: Stand, tmp_path: Path) -> None:
@@ -334,8 +334,8 @@ def a_staging_job(folder: Path, script: str, **members: Any) -> Job:
 
 @pytest.fixture(params=[TheirExecutor, SlurmJobExecutor])
 def either(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with stand_in(slurm, request.param, tmp_path, monkeypatch) as made:
-        yield made
+    with stand_in(slurm, request.param, tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 def test_staging(either: Stand, tmp_path: Path) -> None:
@@ -1100,8 +1100,8 @@ def test_no_line_of_a_script_is_a_directive_that_nobody_meant(tmp_path_factory: 
         assert re.search(r"name|attribute", e.message)
         return
     lines = out.getvalue().splitlines()
-    made = [line for line in lines if line.lstrip().startswith("#SBATCH")]
-    assert len(made) == len(executor._directives(job, spec)) + 2        # two stand in the template
+    chosen_lines = [line for line in lines if line.lstrip().startswith("#SBATCH")]
+    assert len(chosen_lines) == len(executor._directives(job, spec)) + 2        # two stand in the template
     assert not [line for line in lines if re.match(r"\s*#\s*(PBS|BSUB|\$|COBALT|flux)", line)]
 
 

@@ -38,14 +38,14 @@ def test_a_program_that_ends_with_127_is_there(tmp_path: Path) -> None:
         executor._run_command(["env", "A=b", "/bin/sh", "-c", "echo env: x: none >&2; exit 127"])
 
 
-@pytest.mark.parametrize(("error", "said"), [
+@pytest.mark.parametrize(("error", "words"), [
     (subprocess.TimeoutExpired(["env", "-u", "X", "A=b", "/bin/squeue", "-x"], 2.5), "squeue took longer than 2.5 s"),
     (subprocess.CalledProcessError(3, ["x"], " words \n"), "words"),
     (subprocess.CalledProcessError(3, ["x"], ""), "exit code 3"),
     (PermissionError(errno.EACCES, "Not allowed", "x"), f"'x': Not allowed (PATH is {os.environ['PATH']!r})"),
     (OSError(errno.EIO, "Input/output error"), "[Errno 5] Input/output error")])
-def test_reasons_for_people(error: Exception, said: str) -> None:
-    assert reason(error) == said
+def test_reasons_for_people(error: Exception, words: str) -> None:
+    assert reason(error) == words
 
 
 def test_an_outage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

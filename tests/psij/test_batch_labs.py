@@ -51,13 +51,13 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path,
     enter_lab(request.param, monkeypatch)
     settings: dict[str, Any] = {"work_directory": tmp_path / "work", "queue_polling_interval": 2,
                                 "initial_queue_polling_delay": 0.5}
-    made: BatchSchedulerExecutor
+    executor: BatchSchedulerExecutor
     if request.param == "slurm":
-        made = SlurmJobExecutor(config=SlurmExecutorConfig(**settings))
+        executor = SlurmJobExecutor(config=SlurmExecutorConfig(**settings))
     else:
-        made = SGEJobExecutor(config=SGEExecutorConfig(**settings, memory_resource="mem", gpu_resource="gpu"))
-    yield made
-    if watcher := watcher_of(made):
+        executor = SGEJobExecutor(config=SGEExecutorConfig(**settings, memory_resource="mem", gpu_resource="gpu"))
+    yield executor
+    if watcher := watcher_of(executor):
         watcher.close()
 
 
@@ -281,10 +281,10 @@ def attributes(**custom: object) -> JobAttributes:
 def test_exit_code_that_accounting_has_wrong(executor: BatchSchedulerExecutor) -> None:
     """sacct says 72 for 200, also of a job that we did not make and that has no exit file."""
     only(executor, "slurm")
-    made = [subprocess.run(["sbatch", "--parsable", "-o/dev/null", f"--wrap=exit {code}"], stdout=subprocess.PIPE,
-                           check=True, text=True).stdout.strip() for code in (200, 139, 72, 0)]
-    jobs = [Job() for _ in made]
-    for job, native_id in zip(jobs, made, strict=True):
+    native_ids = [subprocess.run(["sbatch", "--parsable", "-o/dev/null", f"--wrap=exit {code}"], stdout=subprocess.PIPE,
+                                 check=True, text=True).stdout.strip() for code in (200, 139, 72, 0)]
+    jobs = [Job() for _ in native_ids]
+    for job, native_id in zip(jobs, native_ids, strict=True):
         executor.attach(job, native_id)
     assert [facts(job) for job in jobs] == [(F, 200, None, None), (F, 139, None, None), (F, 72, None, None),
                                             (C, 0, None, None)]

@@ -81,12 +81,12 @@ def check_directives(manager: Manager, value: str, monkeypatch: pytest.MonkeyPat
             assert re.search(r"name|attribute", e.message), (name, e.message)
             assert name not in ("executable", "arguments", "directory", "environment", "stdout_path", "stdin_path")
             continue
-        made = [line for line in text.splitlines() if ANY_DIRECTIVE.match(line)]
+        lines = [line for line in text.splitlines() if ANY_DIRECTIVE.match(line)]
         if manager.script.sentinel is None:
-            assert made == []
+            assert lines == []
         else:
-            assert all(line.startswith(manager.script.sentinel) for line in made), name
-            assert len(made) == len(executor._directives(job, job.spec)) + manager.script.in_template, name
+            assert all(line.startswith(manager.script.sentinel) for line in lines), name
+            assert len(lines) == len(executor._directives(job, job.spec)) + manager.script.in_template, name
 
 
 def test_variables_in_arguments(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

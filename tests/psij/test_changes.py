@@ -35,7 +35,7 @@ TOLD: dict[str, dict[str, list[str] | None]] = {
     "pbs_classic": {"name": ["qalter -N new 1"], "duration": ["qalter -l walltime=01:30:00 1"],
                     "queue_name": ["qmove long 1"], "account": ["qalter -A chem 1"],
                     "memory": ["qalter -l mem=3145728kb 1"]},
-    "lsf": {"name": ["bmod -J new 1"], "duration": ["bmod -W 1:30 1"], "queue_name": ["bmod -q long 1"],
+    "lsf": {"name": ["bmod -J new 1"], "duration": ["bmod -W 01:30 1"], "queue_name": ["bmod -q long 1"],
             "account": ["bmod -P chem 1"], "memory": ["bmod -R rusage[mem=3145728KB/host] 1"]},
     "flux": {"name": ["flux update 1 name=new"], "duration": ["flux update 1 duration=5400s"],
              "queue_name": ["flux update 1 queue=long"], "account": None},

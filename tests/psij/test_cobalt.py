@@ -74,7 +74,7 @@ def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:
     assert len([record for record in caplog.records if "odd_hold" in record.message]) == 1
 
 
-@pytest.mark.parametrize(("said", "state", "code", "reason"), [
+@pytest.mark.parametrize(("words", "state", "code", "reason"), [
     ("Info: task completed normally with an exit code of 0; initiating job cleanup and removal", C, 0, None),
     ("Info: task completed normally with an exit code of 126; initiating job cleanup and removal", F, 126, None),
     ("Info: task completed normally with an exit code of -9; initiating job cleanup and removal", F, 137, "signal"),
@@ -84,9 +84,9 @@ def test_cut_and_wrong_answers(caplog: pytest.LogCaptureFixture) -> None:
     ("Info: user delete requested with signal SIGTERM by user alice", X, None, None),
     ("Info: user delete with signal SIGTERM requested by user alice; initiating job cleanup and removal", X, None,
      None)])
-def test_log(said: str, state: JobState, code: int | None, reason: str | None) -> None:
+def test_log(words: str, state: JobState, code: int | None, reason: str | None) -> None:
     out = (f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
-           f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {said}\n"
+           f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {words}\n"
            "/w/d:e/603817.a-b.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
            "/w/d:e/603818.a-b.cobaltlog:qsub --jobname task completed normally\n")
     ends = parse_log(out)

@@ -310,8 +310,8 @@ def test_a_list_of_grid_engine_that_is_cut_off_is_no_answer(out: str) -> None:
 @pytest.fixture(params=["slurm", "sge"])
 def reset(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """A manager whose ids come again."""
-    with quick_stand(MANAGERS[request.param], tmp_path, monkeypatch) as made:
-        yield made
+    with quick_stand(MANAGERS[request.param], tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 def test_a_stranger_is_never_cancelled(reset: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,9 +38,9 @@ from tests.serve.conftest import Place, served
 def executor(url: str, token: Path | None, resource: str | None = "local") -> IRIJobExecutor:
     config = IRIExecutorConfig(url=url, resource=resource, token_file=token, polling_interval=0.05, request_timeout=10,
                                lost_after=0.1)
-    made = JobExecutor.get_instance("iri", config=config)
-    assert isinstance(made, IRIJobExecutor)
-    return made
+    executor = JobExecutor.get_instance("iri", config=config)
+    assert isinstance(executor, IRIJobExecutor)
+    return executor
 
 
 def token_of(folder: Path, text: str = "Tamy\n") -> Path:

@@ -159,19 +159,19 @@ def test_scripts_are_deployed_once_and_for_the_user_alone(config: JobExecutorCon
 
 def test_many_deploy_at_once(config: JobExecutorConfig) -> None:
     """Whoever gets a command finds whole scripts, and nothing is left lying about."""
-    found: list[bytes] = []
+    outputs: list[bytes] = []
     barrier = threading.Barrier(8)
 
     def deploy() -> None:
         barrier.wait(10)
-        found.append(Path(SingleLauncher(config).get_launch_command(Job(JobSpec("x")))[1]).read_bytes())
+        outputs.append(Path(SingleLauncher(config).get_launch_command(Job(JobSpec("x")))[1]).read_bytes())
 
     threads = [threading.Thread(target=deploy) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert found == [(SCRIPTS / "single_launch.sh").read_bytes()] * 8
+    assert outputs == [(SCRIPTS / "single_launch.sh").read_bytes()] * 8
     assert len(list(config.work_directory.iterdir())) == 1
 
 

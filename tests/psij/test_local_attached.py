@@ -103,13 +103,13 @@ def test_a_job_that_has_ended_with_its_client(folder: Path, call: str, end: tupl
 def test_what_is_told_of_a_job_that_has_ended(folder: Path) -> None:
     before = time.time()
     ((pid, _),) = client(folder, "run('sleep 0.2; exit 3')")
-    told: list[JobState] = []
+    states: list[JobState] = []
     job, executor = Job(JobSpec("/bin/true")), LocalJobExecutor()
-    job.set_job_status_callback(lambda job, status: told.append(status.state))
+    job.set_job_status_callback(lambda job, status: states.append(status.state))
     executor.attach(job, pid)
     status = job.wait(60)
     assert status is not None and status.metadata is not None
-    assert told == [JobState.QUEUED, JobState.ACTIVE, JobState.FAILED] and executor.list() == []
+    assert states == [JobState.QUEUED, JobState.ACTIVE, JobState.FAILED] and executor.list() == []
     assert before - 0.1 < status.metadata["start_time"] <= status.metadata["submit_time"]
     assert 0.2 <= status.metadata["wall_seconds"] < 60 and status.metadata["end_time"] <= time.time() + 0.1
     assert (job.native_id, status.message) == (pid, "exit code 3") and "cpu_seconds" in status.metadata

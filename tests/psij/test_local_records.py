@@ -42,9 +42,9 @@ def killed_client(folder: Path, script: str, limit_s: float = 60) -> str:
 
 
 def executor(folder: Path) -> LocalJobExecutor:
-    made = LocalJobExecutor()
-    made.records = folder
-    return made
+    executor = LocalJobExecutor()
+    executor.records = folder
+    return executor
 
 
 def adopted(folder: Path, job_id: str) -> psij.JobStatus:
@@ -103,7 +103,7 @@ def test_a_job_that_cannot_be_started_leaves_no_record(tmp_path: Path) -> None:
     assert job.status.state is psij.JobState.FAILED and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@pytest.mark.parametrize(("text", "record"), [
     ("", records.Record()), ("{", records.Record()), ('{"a": 1}\n', records.Record({"a": 1})),
     ('{"a": 1}\n12 3', records.Record({"a": 1})), ('{"a": 1}\n12 34 5.5\n', records.Record({"a": 1}, 12, 34)),
     ('{"a": 1}\n12 34 5.5\n256 0.5 900 7', records.Record({"a": 1}, 12, 34)),
@@ -111,12 +111,12 @@ def test_a_job_that_cannot_be_started_leaves_no_record(tmp_path: Path) -> None:
     ('{"a": 1}\n12 34 7.5\n256 0.5 900 5.5\n', records.Record({"a": 1}, 12, 34, 256, 0.5, 900, 0.0)),
     ("garbage\nmore garbage\n", records.Record()), ('{"a": 1}\nx y z\n', records.Record()),
 ])
-def test_records_that_are_cut_or_damaged(tmp_path: Path, text: str, found: records.Record) -> None:
+def test_records_that_are_cut_or_damaged(tmp_path: Path, text: str, record: records.Record) -> None:
     (tmp_path / "r").write_text(text)
     read = records.read(tmp_path / "r")
     assert read is not None
     assert [getattr(read, f) for f in ("head", "pid", "start", "wait_status", "cpu_s", "peak", "wall_s")] == [
-        getattr(found, f) for f in ("head", "pid", "start", "wait_status", "cpu_s", "peak", "wall_s")]
+        getattr(record, f) for f in ("head", "pid", "start", "wait_status", "cpu_s", "peak", "wall_s")]
     assert records.read(tmp_path / "none") is None
 
 

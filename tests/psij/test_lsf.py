@@ -190,7 +190,7 @@ def directives(spec: JobSpec) -> list[str]:
 
 
 @pytest.mark.parametrize(("members", "expected"), [
-    ({}, ["-J n", "-W 0:10"]),
+    ({}, ["-J n", "-W 00:10"]),
     ({"attributes": JobAttributes(timedelta(days=2, seconds=1), "q", "a b", "r#1")},
      ["-J n", "-q q", '-P "a b"', '-U "r#1"', "-W 48:01"]),
     ({"attributes": JobAttributes(None, custom_attributes={

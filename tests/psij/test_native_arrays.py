@@ -36,9 +36,9 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 Q, A, C, F, X = JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
 
 
-def states(found: Mapping[str, JobStatus], of: str) -> dict[str, JobState]:
+def states(statuses: Mapping[str, JobStatus], of: str) -> dict[str, JobState]:
     """States of an array and its elements."""
-    return {one: status.state for one, status in found.items() if one.partition(".")[0].partition("_")[0] == of}
+    return {one: status.state for one, status in statuses.items() if one.partition(".")[0].partition("_")[0] == of}
 
 
 # --- the whole of its elements
@@ -210,8 +210,8 @@ def test_numbers_that_a_manager_takes(limits: ArrayLimits, indices: list[int], m
 def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     manager = MANAGERS[request.param]
     monkeypatch.chdir(tmp_path)         # streams without a folder are written there
-    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as made:
-        yield made
+    with stand_in(manager.fake, manager.executor, tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 def submitted(stand: Stand, indices: Sequence[int], text: str = "exit $(({0} == 3 ? 7 : 0)) # {0:04d}",

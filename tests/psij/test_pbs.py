@@ -115,8 +115,8 @@ def test_recorded_cancel_of_ended(name: str) -> None:
 
 
 def test_recorded_list() -> None:
-    found = PBSJobExecutor().parse_list_output(recorded("qselect.txt"))
-    assert found[:2] == ["27[].head", "28.head"] and len(found) == 11
+    native_ids = PBSJobExecutor().parse_list_output(recorded("qselect.txt"))
+    assert native_ids[:2] == ["27[].head", "28.head"] and len(native_ids) == 11
 
 
 def test_every_letter() -> None:

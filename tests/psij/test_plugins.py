@@ -69,14 +69,14 @@ def test_threads_get_the_same_class(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     plugin_folder(tmp_path, "slow")
     (tmp_path / "slowplug" / "good.py").write_text(f"import time\ntime.sleep(0.1)\n{EXECUTOR}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    found: list[type] = []
-    threads = [threading.Thread(target=lambda: found.append(type(JobExecutor.get_instance("slow-good"))))
+    classes: list[type] = []
+    threads = [threading.Thread(target=lambda: classes.append(type(JobExecutor.get_instance("slow-good"))))
                for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert len(found) == 4 and len(set(found)) == 1
+    assert len(classes) == 4 and len(set(classes)) == 1
 
 
 def test_versions_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,9 +45,9 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     if request.param != "local":
         enter_lab(request.param, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    made = JobExecutor.get_instance(request.param, config=JobExecutorConfig(work_directory=tmp_path / "work"))
-    yield made
-    if isinstance(made, BatchSchedulerExecutor) and (watcher := watcher_of(made)):
+    executor = JobExecutor.get_instance(request.param, config=JobExecutorConfig(work_directory=tmp_path / "work"))
+    yield executor
+    if isinstance(executor, BatchSchedulerExecutor) and (watcher := watcher_of(executor)):
         watcher.close()
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from psij import InvalidJobException, Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
+from psij.executors.batch._answers import job_state
 from psij.executors.batch._files import exit_file
 from psij.executors.batch._sge_records import parse_qacct
-from psij.executors.batch.lrm import job_state
 from psij.executors.batch.sge import SGEExecutorConfig, SGEJobExecutor
 from sssjob.lrm.sge import records_of, state_of
 from sssjob.templates.quoting import sge
@@ -37,8 +37,8 @@ def recorded(name: str) -> str:
     ("qstat-errors.xml", {"10": (Q, "qw"), "15": (Q, "Eqw"), "16": (Q, "Eqw"), "19": (Q, "qw")})])
 def test_recorded_queue(name: str, expected: dict[str, tuple[JobState, str]]) -> None:
     statuses = SGEJobExecutor().parse_status_output(0, recorded(name))
-    found = {key: (status.state, (status.metadata or {})["native_state"]) for key, status in statuses.items()}
-    assert expected.items() <= found.items()
+    states = {key: (status.state, (status.metadata or {})["native_state"]) for key, status in statuses.items()}
+    assert expected.items() <= states.items()
 
 
 def test_recorded_running_job() -> None:

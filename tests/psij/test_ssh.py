@@ -40,9 +40,9 @@ def host(away: Path) -> SSHHost:
 def stand(away: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """Slurm's executor behind SSH. Commands are programs, and jobs are processes."""
     with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch,
-                  ssh_host="amy@away", ssh_setup=f": {tmp_path}") as made:
-        made.executor.work_directory = away / "home" / "work"
-        yield made
+                  ssh_host="amy@away", ssh_setup=f": {tmp_path}") as stand:
+        stand.executor.work_directory = away / "home" / "work"
+        yield stand
 
 
 def trouble(away: Path, lines: str = "") -> None:

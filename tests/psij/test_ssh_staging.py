@@ -371,9 +371,9 @@ def stand(away: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Slurm's executor behind SSH."""
     monkeypatch.setattr(_staging, "_PAUSE_S", (0.1, 0.1))
     with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, ssh_host="amy@away",
-                  ssh_setup=f": {tmp_path}") as made:
-        made.executor.work_directory = away / "home" / "work"
-        yield made
+                  ssh_setup=f": {tmp_path}") as stand:
+        stand.executor.work_directory = away / "home" / "work"
+        yield stand
 
 
 def test_a_job(stand: Stand, here: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:

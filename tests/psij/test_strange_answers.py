@@ -43,8 +43,8 @@ def manager(request: pytest.FixtureRequest) -> Manager:
 
 @pytest.fixture
 def stand(manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    with quick_stand(manager, tmp_path, monkeypatch) as made:
-        yield made
+    with quick_stand(manager, tmp_path, monkeypatch) as stand:
+        yield stand
 
 
 @pytest.fixture
@@ -53,14 +53,14 @@ def answers(stand: Stand) -> dict[str, tuple[Parse, str]]:
     jobs = [runs(stand), runs(stand)]
     ids = [job.native_id or "" for job in jobs]
     executor = stand.executor
-    found: dict[str, tuple[Parse, str]] = {
+    answers: dict[str, tuple[Parse, str]] = {
         "queue": (executor.parse_status_output, executor._ask(executor.get_status_command(ids))[1])}
     stand.lab.end(ids[0], 3)
     ended(jobs[0])
     for source in executor._sources(ids[:1]):
         for command in source.commands:
-            found[source.name] = partial(_parsed, source), executor._ask(command)[1]
-    return found
+            answers[source.name] = partial(_parsed, source), executor._ask(command)[1]
+    return answers
 
 
 def _parsed(source: Source, exit_code: int, out: str) -> Mapping[str, JobStatus]:

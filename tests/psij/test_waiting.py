@@ -143,9 +143,9 @@ def test_reasons_of_grid_engine(kinds: str | None, lines: list[str]) -> None:
     text = ("\n" + " " * 28).join(lines)
     out = ("=" * 62 + "\n").join(f"job_number:                 {n}\nowner: a\nscheduling info:            {text}\n"
                                  for n in (1, 2))
-    found = sge.reasons(out)
-    assert sorted(found) == ["1", "2"] and {kind for kind, _ in found.values()} == {kinds}
-    assert all(set(words.split("; ")) == set(lines) for _, words in found.values())
+    reasons = sge.reasons(out)
+    assert sorted(reasons) == ["1", "2"] and {kind for kind, _ in reasons.values()} == {kinds}
+    assert all(set(words.split("; ")) == set(lines) for _, words in reasons.values())
 
 
 @pytest.mark.parametrize(("name", "reason", "kind"), [
@@ -174,7 +174,7 @@ def test_a_hold_of_one_task_is_not_that_of_the_others() -> None:
 
 # --- what a program that a signal ended leaves behind
 
-@pytest.mark.parametrize(("said", "code", "shown"), [
+@pytest.mark.parametrize(("words", "code", "shown"), [
     ('/h/launcher_lib.sh: line 58: 15407 Segmentation fault      ( exec -- "$@" ) < "$_PSI_J_STDIN" '
      '>> "$_PSI_J_STDOUT" 2>> "$_PSI_J_STDERR"', 139, "segmentation fault (signal 11)"),
     ('/h/launcher_lib.sh: line 58: 7 Floating point exception(core dumped) ( exec -- "$@" ) < x', 136,
@@ -188,13 +188,16 @@ def test_a_hold_of_one_task_is_not_that_of_the_others() -> None:
      "/s/5.job: line 3: warning: setlocale: LC_CTYPE: cannot change locale (xx): No such file or directory", 1, ""),
     ("slurmstepd-n1: error: *** JOB 8 ON n1 CANCELLED AT 2026-11-27T14:17:43 DUE TO JOB REQUEUE ***\nit is bad", 2,
      "it is bad"),      # of the run before
+    ("/spool/node1/job00072/slurm_script: line 39: cd: /no where: No such file or directory", 126,
+     "the directory /no where: No such file or directory"),
+    ("/h/0f/launcher_lib.sh: line 33: /no/e: No such file or directory", 1, "/no/e: No such file or directory"),
     ("my own: line 3: 4 words ( exec", 1, "my own: line 3: 4 words ( exec")])
-def test_a_signal_is_told_in_plain_words(said: str, code: int, shown: str, tmp_path: Path) -> None:
+def test_a_signal_is_told_in_plain_words(words: str, code: int, shown: str, tmp_path: Path) -> None:
     """The place in our own script and its command concern nobody, nor that the submitter's locale is not there."""
     executor = SlurmJobExecutor()
     executor.work_directory = tmp_path
     item = Followed(executor, Job(), "5", True)
-    executor._aux_path("5", ".out", item.tag).write_text(f"{said}\n")
+    executor._aux_path("5", ".out", item.tag).write_text(f"{words}\n")
     status = JobStatus(JobState.FAILED, message=f"exit code {code}", exit_code=code, metadata={})
     tell_output(executor, item, status)
     assert status.message == ": ".join(filter(None, (f"exit code {code}", shown)))

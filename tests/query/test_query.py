@@ -285,15 +285,15 @@ def test_the_prefix_of_amounts_may_be_the_documents_own() -> None:
         assert [r.text() for r in results] == ["2048"]
 
 
-@pytest.mark.parametrize(("xpath", "said"), [
+@pytest.mark.parametrize(("xpath", "words"), [
     ("sss:foo(1)", "bytes, seconds, nodes"), ("sss:bytes()", "sss:bytes"), ("sss:bytes(1, 2)", "sss:bytes"),
     ("Q{urn:sssjob:functions}bytes(1)", "without a namespace"),
 ])
 @pytest.mark.parametrize("version", ["1.0", "3.1"])
-def test_amounts_that_are_asked_for_wrongly(version: Version, xpath: str, said: str) -> None:
+def test_amounts_that_are_asked_for_wrongly(version: Version, xpath: str, words: str) -> None:
     with pytest.raises(QueryError) as caught:
         list(query(xpath, AMOUNTS, version=version))
-    assert said in str(caught.value)
+    assert words in str(caught.value)
 
 
 def test_a_hostile_range_of_nodes_ends_in_time() -> None:

@@ -16,13 +16,13 @@ Alternatives = list[tuple[str, int]]
 
 def demanded(*choices: Alternatives, tag: str = "Processors") -> list[Property]:
     """All of some choices: the alternatives of each, as (op, value), in brackets joined by Or."""
-    made = []
+    demanded = []
     for choice in choices:
         for number, (op, value) in enumerate(choice):
             group = (number == 0) - (number == len(choice) - 1)
             more = {"op": op} | ({"conj": "Or"} if number else {}) | ({"group": str(group)} if group else {})
-            made.append(new_property(tag, value, more))
-    return made
+            demanded.append(new_property(tag, value, more))
+    return demanded
 
 
 def test_a_later_choice_can_turn_an_earlier_one() -> None:

@@ -42,9 +42,9 @@ def job(text: str) -> Job:
      "<Processors>16</Processors><Memory>100</Memory>", ["Memory 6 instead of 10"]),
 ])
 def test_in_words(request_: str, offer: str, changes: list[str]) -> None:
-    found = smallest_change(job(request_), None, Offer.of(job(offer)))
-    assert found is not None
-    assert [str(change) for change in found] == changes
+    smallest = smallest_change(job(request_), None, Offer.of(job(offer)))
+    assert smallest is not None
+    assert [str(change) for change in smallest] == changes
 
 
 def test_none_is_known() -> None:

@@ -104,8 +104,8 @@ def test_an_array_for_all_jobs_of_a_group(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["local", "slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch) as desk:
+        yield desk
 
 
 def test_elements_run_and_the_document_tells_of_each(desk: Desk) -> None:
@@ -148,8 +148,8 @@ def submissions(desk: Desk) -> int:
 @pytest.fixture(params=["slurm", "sge"])
 def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk on the stand-in of a manager that has arrays."""
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch) as managed:
+        yield managed
 
 
 @pytest.mark.parametrize(("text", "commands"), [("1-4", 1), ("0-6:2%2", 1), ("3,5,6,20", 1), ("7", 1)])

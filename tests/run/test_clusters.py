@@ -51,9 +51,9 @@ class Twins:
 @pytest.fixture(params=["slurm", "sge"])
 def twins(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twins]:
     with desk_on(request.param, tmp_path, monkeypatch) as desk:
-        made = Twins(desk, monkeypatch)
-        yield made
-        for lab in made.labs.values():
+        twins = Twins(desk, monkeypatch)
+        yield twins
+        for lab in twins.labs.values():
             lab.close()
 
 

@@ -253,6 +253,27 @@ def test_many_after_many_take_linear_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(freed) == count and gates.verdict(submission.jobs[-1]) is True
 
 
+@pytest.mark.parametrize("condition", ["OnFailure", "OnExit"])
+def test_ends_that_were_known_before_count_once(condition: str) -> None:
+    """A client that begins to follow, and then hears that another element has ended, is told of all ends again. One of
+    three elements had ended before, and the third one runs (seed 11022689)."""
+    from sssjob.run.gates import Gates
+    from sssjob.run.plan import outline
+    from sssjob.run.standing import Submission
+
+    array = "<Extension type='Scheduler' name='Array'>1-3</Extension>"
+    after = f"<Dependency condition='{condition}' designator='JobId'>a</Dependency>"
+    document = read_document(group(shell("true", array, name="a"), shell("true", after, name="b")).encode())
+    submission = Submission(document, lambda: pytest.fail("nobody is asked"))
+    submission.take_plan(outline(document))
+    submission.jobs[0].word, submission.jobs[0].outcome = "done", object()  # type: ignore[assignment]
+    gates = Gates(submission.jobs)
+    submission.jobs[1].word, submission.jobs[1].outcome = "done", object()  # type: ignore[assignment]
+    for job in submission.jobs[:2]:
+        assert gates.ended(job) == []
+    assert gates.verdict(submission.jobs[-1]) is False
+
+
 # --- what executors say
 
 IDS = {"ok": ["1", "2"], "notok": ["3"], "any": ["4"]}

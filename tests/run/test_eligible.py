@@ -51,8 +51,8 @@ def test_a_time_that_the_clock_shows_twice_is_not_said(executor: str) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on("slurm", tmp_path, monkeypatch) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        yield desk
 
 
 def begins(desk: Desk) -> dict[str, str | None]:

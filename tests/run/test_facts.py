@@ -60,8 +60,8 @@ def filled(status: JobStatus, job: Job | None = None) -> Job:
 
 def lines(job: Job, *names: str) -> list[str]:
     """The lines of the written document that hold these properties, all but Id and Executable when none is named."""
-    found = [line.strip() for line in write_document(job).splitlines()[3:-1]]
-    return [line for line in found if not names or line[1:].startswith(names)]
+    chosen_lines = [line.strip() for line in write_document(job).splitlines()[3:-1]]
+    return [line for line in chosen_lines if not names or line[1:].startswith(names)]
 
 
 def slurm(native_id: str, exit: ExitFile | None = None, **known: Any) -> JobStatus:
@@ -393,6 +393,17 @@ def test_a_disagreement_is_a_warning_that_names_both() -> None:
     assert [d.record() for d in disagreements(status)] == [{
         "rule": "SSS620", "fact": "EndTime", "key": "end_time", "value": 1795289572.0, "source": "sacct",
         "other": 1795289590.0, "other_source": "exit-file"}]
+
+
+def test_an_end_that_the_manager_learns_late_is_when_the_nodes_were_free() -> None:
+    """Slurm's controller hung for 47 s as a job ended (seen on a real one): it is charged as accounting has it
+    (decision 36), for others had no use of its nodes, and its user can write the exit file; but it is said why."""
+    status = slurm("2", ExitFile(0, "j", 1795289570.0, 1795289525.0))
+    metadata = status.metadata or {}
+    assert (metadata["end_time"], metadata["start_time"] + metadata["wall_seconds"]) == (1795289572.0, 1795289572.0)
+    assert [d.text for d in disagreements(status) if d.key == "end_time"] == [
+        "EndTime: sacct says 1795289572, exit-file 1795289525; the former counts, for the nodes were kept for 47 s "
+        "after the job's own end"]
 
 
 def test_the_order_of_evidence() -> None:

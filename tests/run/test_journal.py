@@ -21,7 +21,8 @@ import pytest
 import psij
 from sssjob.errors import AccessError, UsageError
 from sssjob.run import journal, storage
-from sssjob.run.journal import Entry, Event, Journal, open_journal, since, stamp
+from sssjob.run.history import Event, since, stamp
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.listing import Filter, listed
 from sssjob.run.loading import load
 from sssjob.run.rows import Row
@@ -134,10 +135,10 @@ def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: obje
     path = tmp_path / "j.db"
     make(path)  # type: ignore[operator]
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(AccessError) as told, open_journal(path) as journal:
+    with pytest.raises(AccessError) as caught, open_journal(path) as journal:
         journal.rows()
         journal.find("a")
-    assert str(told.value).startswith(f"{path}: ") and expected in str(told.value)
+    assert str(caught.value).startswith(f"{path}: ") and expected in str(caught.value)
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
@@ -223,8 +224,8 @@ def test_a_full_disk_is_told_in_these_words_and_what_is_there_can_be_read(tmp_pa
                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite needs room beside the journal for the memory that clients share, and says "disk I/O error" without it."""
     path = tmp_path / "j.db"
-    with open_journal(path) as made:
-        entry(made, "a")
+    with open_journal(path) as shared:
+        entry(shared, "a")
     def without_room(path: Path, alone: bool = False) -> sqlite3.Connection:
         if not alone:
             raise sqlite3.OperationalError("disk I/O error")
@@ -240,11 +241,11 @@ def test_a_full_disk_is_told_in_these_words_and_what_is_there_can_be_read(tmp_pa
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
         try:
-            with pytest.raises(AccessError, match="the journal cannot be used: the disk is full") as told:
+            with pytest.raises(AccessError, match="the journal cannot be used: the disk is full") as caught:
                 entry(opened, "b" * 300000)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert is_full(told.value) and [row.id for row in opened.rows()] == ["a"]
+        assert is_full(caught.value) and [row.id for row in opened.rows()] == ["a"]
 
 
 @pytest.mark.parametrize(("mounts", "network"), [
@@ -290,7 +291,8 @@ def test_names(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from sssjob.run.journal import Event, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import open_journal
 with open_journal(Path(sys.argv[1])) as journal:
     made = journal.entry(1)
     for n in range(int(sys.argv[3])):

@@ -27,14 +27,14 @@ JOBS = {    # id -> executor, group, State, outcome, details
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as made:
+    with open_journal(tmp_path / "journal.db") as shelf:
         for name, (executor, group_id, state, outcome, details) in JOBS.items():
             row = Row(0, 0, name, None, name, executor=executor, state=state, outcome=outcome)
-            entry = made.add(name, executor, "<Job/>", tmp_path, "Reject", group_id, [row])
+            entry = shelf.add(name, executor, "<Job/>", tmp_path, "Reject", group_id, [row])
             if details is not None:
                 entry.detail(0, lambda details=details: details)  # type: ignore[misc]
             entry.flush(ended=outcome is not None)
-        yield made
+        yield shelf
 
 
 @pytest.mark.parametrize("name", ["@" + "9" * 20, "@1." + "9" * 20, "@" + "9" * 5000, "@\u0663", "@1.", "@x"])

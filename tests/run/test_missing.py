@@ -21,8 +21,8 @@ HELD = shell("sleep 60", "<Hold>User</Hold>")
 @pytest.fixture(params=FAKES)
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr("psij.executors.batch._ends._MISSING_S", 0.2)
-    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as desk:
+        yield desk
 
 
 def looked(desk: Desk) -> tuple[object, object, bool]:

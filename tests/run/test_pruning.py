@@ -11,7 +11,8 @@ import pytest
 from sssjob.errors import UsageError
 from sssjob.findings import Policy
 from sssjob.run.client import Client
-from sssjob.run.journal import Entry, Event, Journal, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.pruning import Pruned, prune
 from sssjob.run.routing import begin
 from sssjob.run.rows import Row
@@ -21,8 +22,8 @@ from tests.run.support import desk_on, shell
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as made:
-        yield made
+    with open_journal(tmp_path / "journal.db") as shelf:
+        yield shelf
 
 
 def add(journal: Journal, name: str, ended: float | None = None, waits_for: str = "") -> int:

@@ -21,8 +21,8 @@ MANY = 1000
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """Native jobs that were lost on the way are looked for so long that no test sees the end of it."""
     monkeypatch.setattr("sssjob.run.adopting.LOOK_AGAIN_S", 600.0)
-    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as made:
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, lost_after=600.0) as desk:
+        yield desk
 
 
 def intended(desk: Desk, jobs: int, submitted: int = 0) -> None:

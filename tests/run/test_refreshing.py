@@ -24,10 +24,10 @@ ACCOUNTING = {"slurm": "sacct", "sge": "qacct"}
 @pytest.fixture(params=["slurm", "sge"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A manager whose accounting does not answer."""
-    with desk_on(request.param, tmp_path, monkeypatch) as made:
-        assert made.lab is not None
-        made.lab.fault(ACCOUNTING[request.param], **SILENT)
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch) as desk:
+        assert desk.lab is not None
+        desk.lab.fault(ACCOUNTING[request.param], **SILENT)
+        yield desk
 
 
 def document(desk: Desk, name: str) -> str:
@@ -128,7 +128,7 @@ def known(state: JobState, code: int | None, source: str, **metadata: Any) -> Jo
         **metadata, "sources": {"state": source, **({"exit_code": source} if code is not None else {})}})
 
 
-@pytest.mark.parametrize(("before", "told", "state", "code", "reason"), [
+@pytest.mark.parametrize(("before", "words", "state", "code", "reason"), [
     (known(JobState.COMPLETED, 0, "exit-file"), "COMPLETED 0:0", "COMPLETED", 0, None),
     (known(JobState.FAILED, 200, "exit-file"), "FAILED 72:0", "FAILED", 200, None),
     (known(JobState.FAILED, None, "queue", reason="lost"), "COMPLETED 0:0", "COMPLETED", 0, None),
@@ -144,16 +144,16 @@ def known(state: JobState, code: int | None, source: str, **metadata: Any) -> Jo
     (known(JobState.FAILED, None, "queue", reason="memory", signal=9), "COMPLETED 0:0", "FAILED", None, "memory"),
     (known(JobState.CANCELED, None, "queue"), "FAILED 1:0", "CANCELED", None, None),
 ])
-def test_ends(before: JobStatus, told: str, state: str, code: int | None, reason: str | None) -> None:
+def test_ends(before: JobStatus, words: str, state: str, code: int | None, reason: str | None) -> None:
     """An end that was known stays; accounting decides one that was not."""
-    status = _late.complete(before, {"sacct": record(told)}, {})
+    status = _late.complete(before, {"sacct": record(words)}, {})
     assert status is not None and status.metadata is not None
     assert (status.state.name, status.exit_code, status.metadata.get("reason")) == (state, code, reason)
     assert status.metadata["cpu_seconds"] == 1.5 and status.metadata["sources"]["cpu_seconds"] == "sacct"
-    assert _late.complete(status, {"sacct": record(told)}, {}) is None
+    assert _late.complete(status, {"sacct": record(words)}, {}) is None
 
 
-@pytest.mark.parametrize(("before", "told", "words"), [
+@pytest.mark.parametrize(("before", "wording", "words"), [
     (known(JobState.COMPLETED, 0, "queue"), "TIMEOUT 0:0", ["SSS621 State: queue says COMPLETED, sacct FAILED"]),
     (known(JobState.FAILED, 3, "queue"), "FAILED 4:0", ["SSS621 ExitCode: queue says 3, sacct 4"]),
     (known(JobState.FAILED, 200, "queue"), "FAILED 72:0", []),
@@ -162,10 +162,10 @@ def test_ends(before: JobStatus, told: str, state: str, code: int | None, reason
     (known(JobState.FAILED, None, "queue", signal=9), "FAILED 1:0", []),
     (known(JobState.FAILED, 0, "exit-file", reason="stage-out"), "COMPLETED 0:0", []),
 ])
-def test_an_end_that_accounting_sees_otherwise_is_a_disagreement(before: JobStatus, told: str, words: list[str]
+def test_an_end_that_accounting_sees_otherwise_is_a_disagreement(before: JobStatus, wording: str, words: list[str]
                                                                  ) -> None:
     """Both are named, and what counts is what was known; sacct shows exit codes from 128 less 128."""
-    status = _late.complete(before, {"sacct": record(told)}, {200: 72})
+    status = _late.complete(before, {"sacct": record(wording)}, {200: 72})
     assert status is not None and [f"{one.rule} {one.text}" for one in disagreements(status)] == [
         f"{text}; the former counts" for text in words]
 

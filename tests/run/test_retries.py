@@ -20,8 +20,8 @@ UNKNOWN = "sbatch: error: Batch job submission failed: Socket timed out on send/
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(submitting, "_PAUSE_S", (0.05, 0.2))
-    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.5) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.5) as desk:
+        yield desk
 
 
 def tries(desk: Desk) -> int:

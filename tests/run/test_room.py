@@ -21,17 +21,17 @@ MOST = 2
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A manager that takes two jobs at once, and is asked by one command at a time: so the first two are in it."""
     monkeypatch.setattr(room, "_PAUSE_S", (60.0, 60.0))
-    with desk_on(request.param, tmp_path, monkeypatch, lost_after=1.0, submit_commands=1) as made:
-        assert made.lab is not None
-        made.lab.set(most=MOST)
-        yield made
+    with desk_on(request.param, tmp_path, monkeypatch, lost_after=1.0, submit_commands=1) as desk:
+        assert desk.lab is not None
+        desk.lab.set(most=MOST)
+        yield desk
 
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(room, "_CAP_S", 0.2)
-    with desk_on("slurm", tmp_path, monkeypatch, lost_after=1.0) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=1.0) as slurm:
+        yield slurm
 
 
 def several(number: int, script: str = "sleep 0.3") -> str:

@@ -311,16 +311,16 @@ def test_other_signals_are_like_an_interrupt(tmp_path: Path, number: signal.Sign
 
 
 def test_planned_is_asked_before_anything_starts(tmp_path: Path) -> None:
-    told: list[str] = []
+    texts: list[str] = []
 
     def planned(findings: Findings) -> bool:
-        told.extend(f.rule for f in findings)
+        texts.extend(f.rule for f in findings)
         return False
 
     text = shell("touch started", "<Requested><Processors>5000</Processors></Requested>")
     out = run(document(text), cwd=tmp_path, planned=planned)
     assert (out.exit_code, out.origin, out.jobs) == (1, "sssjob", [])
-    assert "SSS604" in told and not (tmp_path / "started").exists()
+    assert "SSS604" in texts and not (tmp_path / "started").exists()
 
 
 def test_nothing_starts_when_a_finding_rejects(tmp_path: Path) -> None:

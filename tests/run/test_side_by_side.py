@@ -65,9 +65,9 @@ def test_an_argument_that_is_a_colon_is_refused_at_both_doors(name: str) -> None
     """mpirun took it for the end of a command."""
     document = read_document(document_of("", "<Executable>/bin/a</Executable><Arguments>x : y</Arguments>",
                                          "<Executable>/bin/b</Executable>"))
-    told = Findings("f")
-    get(name).write(document, WriteContext(told, policy=Policy.WARN))
-    for findings in (told, planned(document, EXECUTORS[name])[1]):
+    reported = Findings("f")
+    get(name).write(document, WriteContext(reported, policy=Policy.WARN))
+    for findings in (reported, planned(document, EXECUTORS[name])[1]):
         assert ("SSS501", "Arguments") in {(f.rule, f.subject) for f in findings}
 
 

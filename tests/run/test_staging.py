@@ -283,9 +283,9 @@ def test_a_status_waits_for_what_it_stages(slurm: Desk) -> None:
     until = time.monotonic() + 60
     client = slurm.client()
     entry = client.journal.entry(1)
-    while not (found := client.look([entry])[0][0]).ended and time.monotonic() < until:
+    while not (submission := client.look([entry])[0][0]).ended and time.monotonic() < until:
         assert steps(slurm, "a") in ([], ["begun", "items", "done"])
-    assert found.ended and slurm.text("back") == "x\n"
+    assert submission.ended and slurm.text("back") == "x\n"
 
 
 def test_staging_that_is_cancelled(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,13 +311,13 @@ def test_staging_that_is_cancelled(slurm: Desk, monkeypatch: pytest.MonkeyPatch)
 
 def keepers(desk: Desk) -> list[int]:
     """Processes that look after the jobs of a journal on this machine."""
-    found = []
+    keepers = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
             if os.fsencode(desk.folder / "journal.db") in words and any(b"keeper" in word for word in words):
-                found.append(int(folder.name))
-    return found
+                keepers.append(int(folder.name))
+    return keepers
 
 
 def test_jobs_of_this_machine_that_lose_who_looks_after_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ NAMES = "abcd"
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Desk]:
     """Two submit commands run at a time, or as many as the parameter says."""
     most = getattr(request, "param", 2)
-    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.3, submit_commands=most) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch, lost_after=0.3, submit_commands=most) as desk:
+        yield desk
 
 
 def await_(happened: Callable[[], bool]) -> None:

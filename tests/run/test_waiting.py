@@ -28,8 +28,8 @@ Q, A = JobState.QUEUED, JobState.ACTIVE
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with desk_on("slurm", tmp_path, monkeypatch) as made:
-        yield made
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        yield desk
 
 
 def look(desk: Desk, name: str = "a") -> Running:

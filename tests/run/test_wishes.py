@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sssjob.errors import UsageError
-from sssjob.run.journal import Event
+from sssjob.run.history import Event
 from sssjob.run.standing import Running
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, eventually, group, shell
@@ -178,12 +178,12 @@ def test_wishes_that_a_killed_client_left(desk: Desk) -> None:
 def test_a_release_by_a_signal_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has an answer in the journal and no wish: whoever reads that knows that the hold is over."""
     with desk_on("local", tmp_path, monkeypatch) as desk:
-        made = desk.submit(shell("true", HELD))
-        assert made.jobs[0].on_hold and made.entry is not None
-        made.entry.flush(Event(0, "answer", "sssjob", {"wish": "release", "refusal": ""}))
+        submission = desk.submit(shell("true", HELD))
+        assert submission.jobs[0].on_hold and submission.entry is not None
+        submission.entry.flush(Event(0, "answer", "sssjob", {"wish": "release", "refusal": ""}))
         assert not desk.job("a").on_hold
-        made.entry.flush(Event(0, "hold", "user", {}), Event(0, "release", "user", {}),
-                         Event(0, "answer", "sssjob", {"wish": "hold", "refusal": ""}))
+        submission.entry.flush(Event(0, "hold", "user", {}), Event(0, "release", "user", {}),
+                               Event(0, "answer", "sssjob", {"wish": "hold", "refusal": ""}))
         assert not desk.job("a").on_hold        # the last wish counts, which has no answer yet
         desk.client().cancel(["a"])
 
@@ -213,8 +213,8 @@ def test_an_element_that_is_held_leaves_its_place_to_the_next(desk: Desk) -> Non
 def test_a_job_that_has_ended_is_submitted_anew(desk: Desk) -> None:
     desk.submit(shell("echo run >> runs; exit 3"))
     assert desk.wait("a") == {"a": ("failed", 3)}
-    (made,) = desk.client().again(1, [0])
-    assert made.entry is not None and made.entry.number == 2
+    (repeated,) = desk.client().again(1, [0])
+    assert repeated.entry is not None and repeated.entry.number == 2
     assert desk.wait("a") == {"a": ("failed", 3)} and desk.text("runs") == "run\nrun\n"
     client = desk.client()
     assert [(row.key, row.outcome) for row in client.journal.rows()] == [("@1.1", "failed"), ("@2.1", "failed")]
@@ -224,21 +224,33 @@ def test_a_job_that_has_ended_is_submitted_anew(desk: Desk) -> None:
 
 def test_some_jobs_of_a_group(desk: Desk) -> None:
     """What they wait for has ended as it should, or runs again too; otherwise it is refused."""
-    desk.submit(group("<JobDefaults><Name>n</Name></JobDefaults>", shell("true"), shell("exit 1", after("a"), name="b"),
-                      shell("true", after("b"), name="c")))
+    desk.submit(group("<JobDefaults><Name>n</Name></JobDefaults>", shell("true"),
+                      shell("[ -e go ]", after("a"), name="b"), shell("true", after("b"), name="c")))
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"a": "done", "b": "failed", "c": "skipped"}
     with pytest.raises(UsageError, match=r"^c waits for OnSuccess b, which does not hold; run both again$"):
         desk.client().again(1, [2])
-    (made,) = desk.client().again(1, [1, 2])
-    assert [job.plan.label for job in made.jobs] == ["b", "c"]
-    assert [len(job.plan.needs) for job in made.jobs] == [0, 1]
-    assert made.entry is not None and made.entry.document.count("<JobDefaults>") == 1
+    (repeated,) = desk.client().again(1, [1, 2])
+    assert [job.plan.label for job in repeated.jobs] == ["b", "c"]
+    assert [len(job.plan.needs) for job in repeated.jobs] == [0, 1]
+    assert repeated.entry is not None and repeated.entry.document.count("<JobDefaults>") == 1
     # the Id of the group meant the jobs that ran again alone: a was in it no more
     assert {name: word for name, (word, _) in desk.wait("g").items()} == {"b": "failed", "c": "skipped", "a": "done"}
+    (desk.folder / "go").touch()
     desk.client().again(2, [0])
     desk.wait("b")
-    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@2.2", "@3.1"]
+    desk.client().again(1, [2])         # b has ended well since then: c waits for it no more
+    assert desk.wait("c") == {"c": ("done", 0)}
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@3.1", "@4.1"]
     assert [row.key for row in desk.client().journal.find("b")] == ["@3.1"]
+
+
+def test_jobs_of_one_name_stay_in_their_group(desk: Desk) -> None:
+    """Without Ids nobody can say which of the two ran again: the other one was gone from `wait` and `status`."""
+    desk.submit(group(*(shell("true").replace("<Id>a</Id>", "<Name>a</Name>") for _ in range(2))))
+    desk.wait("g")
+    desk.client().again(1, [1])
+    desk.wait("@2")
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@1.2", "@2.1"]
 
 
 def test_some_elements_of_an_array(desk: Desk) -> None:

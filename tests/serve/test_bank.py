@@ -57,11 +57,11 @@ OTHERWISE: Final = {
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     """The accounts of the recordings."""
-    with Ledger(open_store(str(tmp_path / "ledger.db"), create=True)) as made:
+    with Ledger(open_store(str(tmp_path / "ledger.db"), create=True)) as ledger:
         for account, amount in (("chem", 10_000_000), ("bio", 20_000_000), ("poor", 500), ("closed", 1)):
-            made.deposit(account, Decimal(amount), new=True)
-        made.configure("closed", closed=True)
-        yield made
+            ledger.deposit(account, Decimal(amount), new=True)
+        ledger.configure("closed", closed=True)
+        yield ledger
 
 
 def asked(ledger: Ledger, request: Request, profile: str = "gold", user: User = TELLER) -> Response:

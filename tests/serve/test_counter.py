@@ -50,9 +50,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 @contextmanager
 def statements(desk: Desk) -> Iterator[list[str]]:
     """What SQLite is told meanwhile."""
-    told: list[str] = []
-    desk.journal._connection.set_trace_callback(told.append)
-    yield told
+    statements: list[str] = []
+    desk.journal._connection.set_trace_callback(statements.append)
+    yield statements
     desk.journal._connection.set_trace_callback(None)
 
 

@@ -20,7 +20,8 @@ from typing import Final
 import pytest
 
 from sssjob.limits import LIMITS, Limits
-from sssjob.run.journal import Event, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import open_journal
 from sssjob.serve import running
 from tests.serve.conftest import Place, Serving, still
 

@@ -180,9 +180,9 @@ def test_nodes_are_exclusive_where_nothing_is_said(quiet: Place, stated: bool | 
 def test_a_job_of_another_door_may_have_no_form_here(quiet: Place) -> None:
     """Files are not staged by this API: the job is told without its JobSpec, and asked for with it, that is why."""
     staging = {"executable": "/bin/true", "stage_in": [{"source": "/etc/hosts", "target": "hosts"}]}
-    made = quiet.call("amy", "POST", "/v1/jobs?from=psij", json.dumps(staging), Content_Type="application/json")
-    assert made.status == 201, made
-    path = f"/compute/status/local/{made.body['jobs'][0]['id']}"
+    reply = quiet.call("amy", "POST", "/v1/jobs?from=psij", json.dumps(staging), Content_Type="application/json")
+    assert reply.status == 201, reply
+    path = f"/compute/status/local/{reply.body['jobs'][0]['id']}"
     assert call(quiet, "GET", path).status == 200
     refused = call(quiet, "GET", f"{path}?include_spec=true")
     assert (refused.status, "does not stage files" in refused.body["detail"]) == (422, True)

@@ -47,8 +47,8 @@ QUERY: Final = Request("Query", "amy", (Object("Job"), Get("Id"), Get("Outcome")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A server whose jobs never begin."""
-    with still(tmp_path_factory.mktemp("rmap")) as made:
-        yield made
+    with still(tmp_path_factory.mktemp("rmap")) as place:
+        yield place
 
 
 def asked(place: Place, request: Request, *, signing: Signing | None = SHARED) -> Response:

@@ -189,7 +189,8 @@ def test_rights(quiet: Place) -> None:
     assert quiet.call("amy", "POST", "/v1/jobs", other).status == 403
     assert quiet.call("bob", "POST", "/v1/jobs", other.replace("<Id>x", "<Id>own")).status == 201
     assert quiet.call("amy", "GET", "/v1/balance").status == 403
-    for method, path, text in (("GET", "/v1/balance", None), ("POST", "/v1/query", "Query Account")):
+    for method, path, text in (("GET", "/v1/balance", None), ("GET", "/v1/balance?account=a%27%22b", None),
+                               ("POST", "/v1/query", "Query Account")):
         lacking = quiet.call("root", method, path, text, **({"Content_Type": "text/plain"} if text else {}))
         assert (lacking.status, lacking.body["message"]) == (
             501, "this server has no ledger yet; `sssjob ledger deposit` makes it")

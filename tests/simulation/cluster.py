@@ -117,8 +117,9 @@ class NativeJob:
 
     @property
     def has_record(self) -> bool:
-        """Whether it has a row of its own: elements of an array that wait have one together."""
-        return not self.array or self.state != "PENDING" or bool(self.runs) or self.over
+        """Whether it has a row of its own: elements of an array that wait have one together, but for those of which
+        somebody held or released one."""
+        return not self.array or self.state != "PENDING" or bool(self.runs or self.orders) or self.over
 
     @property
     def is_on_nodes(self) -> bool:
@@ -326,7 +327,8 @@ class Cluster:
         return [one for one in self.jobs if one.array == job.array and one.script == job.script]
 
     def _number(self) -> int:
-        taken = {job.number for job in self.jobs if not job.gone and not self._dropped(job)}
+        taken = {number for job in self.jobs if not job.gone and not self._dropped(job)     # an array keeps its own
+                 for number in (job.number, job.array)}
         while self._next in taken:
             self._next += 1
         number = self._next

@@ -24,7 +24,8 @@ from tests.simulation.plans import AWAY, STAGED
 from tests.simulation.promises import of_group, of_submission, of_wishes
 
 if TYPE_CHECKING:
-    from sssjob.run.journal import Event, Journal
+    from sssjob.run.history import Event
+    from sssjob.run.journal import Journal
     from tests.simulation.world import World
 
 __all__ = ["complaints"]
@@ -54,8 +55,9 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
     documents = [entry.document for entry in entries if entry.request is not None]      # others are run anew
     if len(set(documents)) < len(documents):
         yield f"twice: {len(documents)} submissions of {len(set(documents))} documents"
-    alike = _alike(world, journal)
-    for running, events in world.pruned:
+    pruned = [job for number, jobs in world.known.items() if number not in numbers for job in jobs]
+    alike = _alike(pruned, journal)
+    for running, events in pruned:
         tags |= {event.data["tag"] for event in events if event.kind == "intent"}
         yield from _of_job(running, events, natives, settled=False)
     for number in numbers:
@@ -76,11 +78,11 @@ def complaints(world: World, journal: Journal) -> Iterator[str]:
     yield from _stagings(world)
 
 
-def _alike(world: World, journal: Journal) -> dict[str, list[str]]:
+def _alike(pruned: Sequence[tuple[Any, list[Event]]], journal: Journal) -> dict[str, list[str]]:
     """The tags of all jobs of one Id: a job that is run anew leaves its files where the first one did."""
     tags: dict[str, list[str]] = {}
     rows = {(row.submission, row.job): str(row.id) for row in journal.rows()}
-    histories = [(running.row.id, event) for running, events in world.pruned for event in events]
+    histories = [(running.row.id, event) for running, events in pruned for event in events]
     histories += [(rows[number, event.job], event) for number in {number for number, _ in rows}
                   for event in journal.entry(number).events()]
     for name, event in histories:
@@ -264,7 +266,7 @@ def _facts(what: str, running: Any, made: _Made, events: list[Event]) -> Iterato
     ends = [_shown(cluster, run.end) for cluster, _, run in lives if run.end is not None]
     ends += [_shown(cluster, native.end) for cluster, native in made if native.end is not None]
     submits = [_shown(cluster, native.submit) for cluster, native in made]
-    submits += range(min(submits, default=0) - _LATE_S, min(submits, default=0))   # it was under way
+    submits += [before for at in submits for before in range(at - _LATE_S, at)]     # it was under way
     for name, truth in (("StartTime", starts), ("EndTime", ends), ("SubmitTime", submits)):
         value = job.value(name)
         if name == "EndTime" and (not lives or _vanished(row, made)):

@@ -120,15 +120,15 @@ class Kernel:
 
     def process(self, name: str, work: Callable[[], None], host: str = "login", clock: float = 0.0) -> Process:
         """Start a program."""
-        made = Process(self, name, next(self._pids), host, clock)
+        process = Process(self, name, next(self._pids), host, clock)
 
         def whole() -> None:
             work()
-            made.ended = True
-            made._close()
+            process.ended = True
+            process._close()
 
-        self.spawn(made, whole)
-        return made
+        self.spawn(process, whole)
+        return process
 
     def spawn(self, process: Process, work: Callable[[], None]) -> _Task:
         """Start a thread of a program."""

@@ -39,10 +39,11 @@ _NOTE = "sssjob.run.journal.Entry.note"
 
 
 class Mutant(NamedTuple):
-    """A fault. targets: what is replaced by what."""
+    """A fault. targets: what is replaced by what. seeds: of the worlds that may show it."""
 
     name: str
     targets: dict[str, Any]
+    seeds: Sequence[int] = _SEEDS
 
 
 # --- what stands in the place of the product's own --------------------------------------------------------------------
@@ -135,6 +136,11 @@ def _doubled(before: Sequence[Any], seen: Sequence[Any]) -> Sequence[Any]:
     return _together([*before, before[-1]], seen) if before else seen
 
 
+def _all_numbers(journal: Any, *_: Any) -> list[int]:
+    """Of submissions, whether they have ended or not."""
+    return [number for number, in journal.ask("SELECT number FROM submissions", {})]
+
+
 _code = _evidence._code
 _prepare, _stage, _together = storage._prepare, staging._stage, attempts.together
 _ROWS = f"{_BATCH}._listing.judge"
@@ -215,12 +221,21 @@ MUTANTS = (
     Mutant("files are removed before they are fetched", {"sssjob.run.staging._stage": _removed_first}),
     Mutant("a copy that failed for a while is not made again",
            {"psij.executors._local_staging.may_pass": lambda _: False}),
+    # -- what users want beside, and what only long worlds show
+    Mutant("what may be under way counts from the intents",
+           {"sssjob.run.journal.Entry.begins": lambda *_: None}, (11020566,)),
+    Mutant("what is held is submitted all the same", {"sssjob.run.starting._due": lambda _: 0.0}, (12000027, 12000035)),
+    Mutant("a prune takes what goes on", {"sssjob.run.pruning._has_ended": lambda *_: True,
+                                          "sssjob.run.pruning._ended": _all_numbers}, (12000000, 12000005)),
+    Mutant("caps are not kept", {"sssjob.run.room.Room.admits": lambda *_: True}, (12000020, 12000032)),
+    Mutant("a group goes on after its first failure",
+           {"sssjob.run.failing.Failing.end_groups": lambda *_: None}, (12000039,)),
 )
 
 
-def found_by(mutant: Mutant, folder: Path, seeds: Sequence[int] = _SEEDS) -> int | None:
+def found_by(mutant: Mutant, folder: Path, seeds: Sequence[int] | None = None) -> int | None:
     """The first seed whose world shows a fault that it does not show without; None where none does."""
-    for seed in seeds:
+    for seed in mutant.seeds if seeds is None else seeds:
         if _shows(mutant, folder, seed) and not failures(make_plan(seed), folder):
             return seed
     return None

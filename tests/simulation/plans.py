@@ -110,25 +110,25 @@ def _make_arrays(chance: random.Random, steps: Sequence[Mapping[str, Any]]) -> N
 
 def _details(chance: random.Random, what: str, submissions: int) -> dict[str, Any]:
     """What more a step says."""
-    found: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     if what == "wait":
-        found |= {"seconds": round(chance.uniform(1, 60), 1), "clients": chance.choice((1, 2))}
+        details |= {"seconds": round(chance.uniform(1, 60), 1), "clients": chance.choice((1, 2))}
     elif what in ("cancel", "again"):
-        found["name"] = chance.randrange(submissions)
+        details["name"] = chance.randrange(submissions)
     elif what == "stranger":
-        found |= {"user": chance.choice(("1000", "2000")), "lasts": chance.choice((2.0, 50.0, 100_000.0))}
+        details |= {"user": chance.choice(("1000", "2000")), "lasts": chance.choice((2.0, 50.0, 100_000.0))}
     elif what in ("requeue", "forget", "break"):
-        found |= {"job": chance.randrange(4), "state": chance.choice(("NODE_FAIL", "PREEMPTED", "REQUEUED"))}
+        details |= {"job": chance.randrange(4), "state": chance.choice(("NODE_FAIL", "PREEMPTED", "REQUEUED"))}
     elif what in ("outage", "storm"):
-        found |= {"seconds": round(chance.uniform(2, 60), 1), "what": chance.choice(("controller", "accounting")),
-                  "faults": chance.sample(_FAULTS, 2), "rate": chance.choice((0.2, 0.5, 1.0)),
-                  **({"at": 0.0} if chance.random() < 0.3 else {})}
+        details |= {"seconds": round(chance.uniform(2, 60), 1), "what": chance.choice(("controller", "accounting")),
+                    "faults": chance.sample(_FAULTS, 2), "rate": chance.choice((0.2, 0.5, 1.0)),
+                    **({"at": 0.0} if chance.random() < 0.3 else {})}
     elif what == "power":
-        found["operations"] = chance.randint(1, 120)
+        details["operations"] = chance.randint(1, 120)
     if what in _DEADLY and chance.random() < 0.4:
-        found["die"] = {"at": chance.choice(("command", "commit", "commit", "copy")), "count": chance.randint(1, 8),
-                        "before": chance.random() < 0.5}
-    return found
+        details["die"] = {"at": chance.choice(("command", "commit", "commit", "copy")), "count": chance.randint(1, 8),
+                          "before": chance.random() < 0.5}
+    return details
 
 
 def _cluster(chance: random.Random, number: int) -> dict[str, Any]:

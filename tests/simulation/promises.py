@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sssjob.run.journal import Event
+    from sssjob.run.history import Event
     from sssjob.run.standing import Submission
     from tests.simulation.cluster import Cluster, NativeJob
     from tests.simulation.world import World
@@ -31,10 +31,10 @@ def of_wishes(what: str, events: Sequence[Event], jobs: Sequence[NativeJob]) -> 
             yield f"ordered: {what}: {order} by {carried_out} for {wishes} wishes"
     held = False
     for event in events:
-        if event.kind == "held" or (event.kind == "answer" and event.data["wish"] == "hold"
-                                    and event.data.get("refusal") == ""):
+        answered = event.data["wish"] if event.kind == "answer" and event.data.get("refusal") == "" else None
+        if event.kind == "held" or answered == "hold":
             held = True
-        elif event.kind in ("release", "retry"):
+        elif event.kind in ("release", "retry") or answered == "release":       # one that was asked for meanwhile
             held = False
         elif event.kind == "intent" and held and not event.data.get("hold"):
             yield f"held: {what} was submitted all the same"

@@ -75,6 +75,12 @@ def test_a_start_that_the_job_has_recorded_is_counted_once(tmp_path: Path) -> No
     assert carry_out(make_plan(11015940), tmp_path / "world") == []
 
 
+def test_what_may_be_under_way_counts_from_the_last_command(tmp_path: Path) -> None:
+    """All intents are written before the first command, which took 40 s with the search for its job; the client died as
+    the second one went out. The next client counted from the intents, and submitted again what arrived later."""
+    assert carry_out(make_plan(11020566), tmp_path / "world") == []
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("seed", [7200017])
 def test_a_client_that_leaves_begins_no_staging(seed: int, tmp_path: Path) -> None:
@@ -115,6 +121,36 @@ def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock
     steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 1, "jobs": jobs},
              {"at": 1.0, "on": 0, "do": "wait", "seconds": 15.0, "clients": 1}]
     assert carry_out({"seed": 5, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", [12000466, 12000818, 12000959])
+def test_what_users_do_to_jobs_is_done(seed: int, tmp_path: Path) -> None:
+    """An element of an array that somebody holds has a row of its own in the queue; the history of what was pruned by a
+    client that died is judged too; and a release that was asked for before the hold was accepted ends that."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_a_record_of_an_attempt_is_none_of_the_next_one(seed: int, tmp_path: Path) -> None:
+    """Seed 11012896: a Grid Engine was installed anew between two attempts, so that both had one native id, and once
+    more before there was a record of the second. That of the first was taken for it."""
+    cluster = {"name": "lab", "kind": "sge", "ancient": False, "first": 40, "wait": 1.0, "clock": -40.0}
+    jobs = [{"script": "sleep 0.2; exit 3", "stage": "out", "retry": "exit(3)=1"},
+            {"script": "sleep 0.2; exit 0", "stage": "clean"}]
+    away = {"on": 0, "what": "controller"}
+    steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 1, "jobs": jobs},
+             {**away, "at": 0.0, "do": "storm", "seconds": 19.4, "faults": ["disk"], "rate": 1.0},
+             {"at": 1.0, "on": 0, "do": "wait", "seconds": 60.0, "clients": 1},
+             {**away, "at": 4.6, "do": "outage", "seconds": 25.9}, {"at": 14.5, "on": 0, "do": "reset"},
+             {"at": 38.5, "on": 0, "do": "reset"}]
+    assert carry_out({"seed": seed, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
+
+
+@pytest.mark.sweep
+def test_no_job_has_the_id_of_an_array_that_goes_on(tmp_path: Path) -> None:
+    """Of this world: Slurm gives the number of an array to nobody while elements of it run."""
+    assert carry_out(make_plan(11042380), tmp_path / "world") == []
 
 
 @pytest.mark.sweep

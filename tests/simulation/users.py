@@ -45,15 +45,12 @@ def _run_anew(client: Client, row: Row) -> None:
 
 def _prune(world: World, client: Client) -> None:
     """Take out what has ended; what the journal said of it is judged all the same."""
-    known = {}
     for number in world.numbers(client):
         entry = client.journal.entry(number)
         history = entry.events()
-        known[number] = [(job, [event for event in history if event.job == job.number])
-                         for job in client.standing(entry).jobs]
+        world.known[number] = [(job, [event for event in history if event.job == job.number])
+                               for job in client.standing(entry).jobs]
     prune(client.journal)
-    for number in known.keys() - set(world.numbers(client)):
-        world.pruned += known[number]
 
 
 def wait_for_all(world: World, client: Client, names: Sequence[str], seconds: float) -> None:

@@ -33,7 +33,8 @@ from sssjob.conversion.settings import Settings as Stated
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
 from sssjob.run.client import Client
-from sssjob.run.journal import Entry, Event, Journal, open_journal
+from sssjob.run.history import Event
+from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.fakes.inside import _without_env
@@ -75,7 +76,7 @@ class World:
         self.stagings: list[Staged] = []
         self.wrong: list[str] = []
         self.ahead = [0.0 for _ in self.clusters]       # by how much the clock of each cluster's login hosts is
-        self.pruned: list[tuple[Running, list[Event]]] = []     # jobs that the journal had, with their histories
+        self.known: dict[int, list[tuple[Running, list[Event]]]] = {}   # jobs with their histories, before a prune
         needs_disk = any(step["do"] == "power" for step in plan["steps"])
         self.disk = Disk(folder / "journal.db", self.kernel.chance) if needs_disk else None
         self.memory = Memory(self.kernel.rest)

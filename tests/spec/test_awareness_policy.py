@@ -96,8 +96,8 @@ def test_rule_5_an_attribute_follows_its_bearer() -> None:
 ])
 def test_rule_6_an_unknown_value_of_a_closed_list(part: str) -> None:
     for policy, expected in (("Reject", [("SSS203", "error")]), ("Warn", [("SSS203", "warning")]), ("Ignore", [])):
-        found = outcome(f"<Job awarenessPolicy='{policy}'><Id>j</Id>{part}</Job>")
-        assert [f for f in found if f[0] != "SSS411"] == expected      # k is not here
+        verdict = outcome(f"<Job awarenessPolicy='{policy}'><Id>j</Id>{part}</Job>")
+        assert [f for f in verdict if f[0] != "SSS411"] == expected      # k is not here
 
 
 def test_rule_6_open_lists_are_never_unsupported() -> None:

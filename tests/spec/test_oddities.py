@@ -159,10 +159,10 @@ def test_oddity_13_units_of_a_charge() -> None:
     ("<NetworkAdapter>Infiniband</NetworkAdapter>", "Infiniband"),
 ])
 def test_oddity_14_network_is_an_amount_or_an_adapter(body: str, value: object) -> None:
-    found = of_job(job(body)).network
-    assert found is not None and found.value == value
+    element = of_job(job(body)).network
+    assert element is not None and element.value == value
     assert (refused(job(body)) == []) is ("Adapter" not in body)
-    assert found == of_job(written(job(body))).network
+    assert element == of_job(written(job(body))).network
 
 
 def test_oddity_14_attributes_of_an_amount_make_it_one() -> None:

@@ -170,8 +170,8 @@ def test_merging_both_streams_the_second_counts() -> None:
 def test_notifications() -> None:
     text = job("<NotificationList uri='smtp://amy@example.org'>JobStart, JobEnd</NotificationList>")
     assert rules(text, "3.1") == []
-    found = of_job("<NotificationList uri='amy@example.org'>All</NotificationList>").notification_list
-    assert found is not None and (found.uri, found.value) == ("amy@example.org", "All")
+    element = of_job("<NotificationList uri='amy@example.org'>All</NotificationList>").notification_list
+    assert element is not None and (element.uri, element.value) == ("amy@example.org", "All")
     assert rules(job("<NotificationList>JobStart,Fail</NotificationList>")) == ["SSS422"]
 
 
@@ -291,8 +291,8 @@ def test_units() -> None:
 @spec("5.1 Consumable Resources", 5, 6)
 def test_metric() -> None:
     delivered = Requested([prop("Memory", 1024)])
-    found = document(job("<Delivered><Memory metric='Max'>975</Memory></Delivered>"), "3.1").root
-    assert isinstance(found, Job) and match(delivered, found, delivered=True).met
+    element = document(job("<Delivered><Memory metric='Max'>975</Memory></Delivered>"), "3.1").root
+    assert isinstance(element, Job) and match(delivered, element, delivered=True).met
     assert refused(job("<Memory metric='KX'>1</Memory>")) == []
 
 
@@ -323,8 +323,8 @@ def test_resources() -> None:
 
 @spec("5.1 Extension Element", 1, 2, 3, 4, 5)
 def test_extensions() -> None:
-    (found,) = of_job("<Extension type='Scheduler' name='Restartable'>true</Extension>").extension
-    assert (found.type, found.name, found.value) == ("Scheduler", "Restartable", "true")
+    (element,) = of_job("<Extension type='Scheduler' name='Restartable'>true</Extension>").extension
+    assert (element.type, element.name, element.value) == ("Scheduler", "Restartable", "true")
     assert refused(job("<Extension type='x'>1</Extension>")) == ["SSS208"]
 
 

@@ -27,20 +27,20 @@ _SILENT = ("2.1", "10.0")
 
 def sections() -> dict[str, list[str]]:
     """Section as the vocabulary names it -> its lines; rows of tables are left out."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     number = section = ""
     for line in map(str.strip, published_text().splitlines()):
         head = _HEAD.fullmatch(line)
         if head is None:
             if not _ROW.match(line):
-                found.setdefault(section, []).append(line)
+                sections.setdefault(section, []).append(line)
         elif head["number"]:
             number = section = head["number"]
         elif head["appendix"]:
             section = "A"
         else:
             section = f"{number} {head['element']} Element" if head["element"] else f"{number} {head['part']}"
-    return found
+    return sections
 
 
 def test_every_sentence_with_a_keyword_is_a_statement() -> None:

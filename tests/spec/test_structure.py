@@ -256,9 +256,9 @@ def test_text_alone_is_a_reference() -> None:
     assert isinstance(whole, JobGroup) and whole.reference == "workflow1"
     jobs = document(group("<Job> job123</Job>"), "3.1").root
     assert isinstance(jobs, JobGroup) and [j.reference for j in jobs.jobs] == ["job123"]
-    found = document(job("<TaskGroup> tg1</TaskGroup><TaskGroup><Task>1</Task></TaskGroup>"), "3.1").root
-    assert isinstance(found, Job)
-    first, second = found.task_groups
+    element = document(job("<TaskGroup> tg1</TaskGroup><TaskGroup><Task>1</Task></TaskGroup>"), "3.1").root
+    assert isinstance(element, Job)
+    first, second = element.task_groups
     assert isinstance(first, TaskGroup) and first.reference == "tg1"
     assert [isinstance(t, Task) and t.reference for t in second.tasks] == ["1"]
 

@@ -34,5 +34,5 @@ def messages() -> dict[str, str]:
 
 
 def _named(name: str, text: str) -> dict[str, str]:
-    found = _MESSAGE.findall(text)
-    return {name if len(found) == 1 else f"{name} {number}": one for number, one in enumerate(found, 1)}
+    matches = _MESSAGE.findall(text)
+    return {name if len(matches) == 1 else f"{name} {number}": one for number, one in enumerate(matches, 1)}

@@ -24,13 +24,13 @@ DEFAULTS = (("jobshare", "0"), ("maximum concurrency", "0"), ("mail_options", "n
 def listing(text: str, script: str) -> dict[str, str]:
     """The fields of a listing that directives fill; in the middle of it stands the script."""
     wanted = {*FIELDS.values(), "hard resource_list", "soft resource_list", "env_list"}
-    made: dict[str, str] = {}
+    listing: dict[str, str] = {}
     before, _, after = text.partition("script_ptr:")
     for line in (before + after.replace(script.rstrip("\n"), "", 1)).split("\n"):
         name, colon, value = line.partition(":")
         if colon and name.strip() in wanted:
-            made.setdefault(name.strip(), value.strip())
-    return made
+            listing.setdefault(name.strip(), value.strip())
+    return listing
 
 
 def canonical(reading: dict[str, str]) -> dict[str, object]:
@@ -83,9 +83,9 @@ def _amount(name: str, value: str) -> object:
         if value.count(":") == 2:
             return sum(int(f or 0) * factor for f, factor in zip(value.split(":"), (3600, 60, 1), strict=True))
         return int(value, 0) if re.fullmatch(r"0x[0-9a-f]+|[1-9]\d*|0", value) else value
-    if name in ("h_vmem", "mem_free", "m_mem_free") and (found := re.fullmatch(r"([\d.]+)([kKmMgG]?)", value)):
-        power = " kmg".index(found[2].lower() or " ")
-        return int(float(found[1]) * (1000 if found[2].islower() else 1024) ** power)
+    if name in ("h_vmem", "mem_free", "m_mem_free") and (match := re.fullmatch(r"([\d.]+)([kKmMgG]?)", value)):
+        power = " kmg".index(match[2].lower() or " ")
+        return int(float(match[1]) * (1000 if match[2].islower() else 1024) ** power)
     return {"TRUE": "true"}.get(value, value or "true")
 
 

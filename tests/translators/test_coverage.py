@@ -11,8 +11,8 @@ from sssjob.xml.reader import read_document
 
 @pytest.mark.parametrize("name", [t.name for t in formats()])
 def test_nothing_is_lost_in_silence(name: str) -> None:
-    found = {label for label, inside in PROBES.items() if cell(get(name), inside) == "silent"}
-    assert not found
+    labels = {label for label, inside in PROBES.items() if cell(get(name), inside) == "silent"}
+    assert not labels
 
 
 @pytest.mark.parametrize("label", PROBES)

@@ -81,8 +81,8 @@ def test_read_as_its_own_parser_reads(name: str) -> None:
     ads = case["jobs"][:1] if array is not None and len(made) == 1 else case["jobs"]
     assert len(made) == len(ads)
     for job, ad in zip(made, ads, strict=True):
-        said = [w.replace("$(PROCESS)", "0") for w in shlex.split(str(job.value("Arguments") or ""))]
-        assert said == words_of(ad)
+        words = [w.replace("$(PROCESS)", "0") for w in shlex.split(str(job.value("Arguments") or ""))]
+        assert words == words_of(ad)
         if "Environment" in ad:
             assert job.environment is not None
             assert job.environment.variables() == read_environment(as_value(ad["Environment"]))
@@ -274,8 +274,8 @@ def test_a_script_goes_beside_the_description() -> None:
         "batch_name = cfd", "executable = cfd.sh", "output = cfd.$(Cluster)_$INT(array_index).out",
         "request_cpus = 4", "request_memory = 8GB", "request_gpus = 2", "allowed_execute_duration = 5400",
         "notification = Complete", "array_index = $(Process) * 2 + 1", "max_materialize = 3", "queue 5"]
-    told = [(f.kind, f.subject) for f in context.findings]
-    assert {("dropped", "Queue"), ("dropped", "Dependency"), ("site-dependent", "Executable")} <= set(told)
+    findings = [(f.kind, f.subject) for f in context.findings]
+    assert {("dropped", "Queue"), ("dropped", "Dependency"), ("site-dependent", "Executable")} <= set(findings)
     beside = get("htcondor").files
     assert beside is not None
     made = dict(beside(document, WriteContext(Findings("job"), policy=Policy.WARN)))
@@ -325,11 +325,11 @@ def test_any_words_and_values_come_back_or_are_told(words: list[str], value: str
                Environment([new_property("Variable", value, {"name": "A"})])])
     context = WriteContext(Findings("d"), policy=Policy.WARN)
     text = get("htcondor").write(Document(job), context)
-    told = {f.subject for f in context.findings}
+    subjects = {f.subject for f in context.findings}
     back = jobs(text)[0]
-    assert shlex.split(back.arguments or "") == words or told & {"arguments", "macro"}
+    assert shlex.split(back.arguments or "") == words or subjects & {"arguments", "macro"}
     found = back.environment.variables() if back.environment is not None else {}
-    assert found == {"A": value} or told & {"environment", "Variable", "macro"}
+    assert found == {"A": value} or subjects & {"environment", "Variable", "macro"}
 
 
 LINES = st.lists(st.text("queuifxn =$():\"'\\#+@\t1,.", max_size=24), max_size=8)

@@ -198,11 +198,11 @@ def test_findings_name_the_line_of_the_element() -> None:
     findings = Findings("j.jsdl")
     findings.places = document.places
     get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
-    told = {f.subject.split()[0] if f.subject.startswith("ResourceLimit") else f.subject: f for f in findings}
+    subjects = {f.subject.split()[0] if f.subject.startswith("ResourceLimit") else f.subject: f for f in findings}
     expected = {"OperatingSystem": ("OperatingSystemName", "breaks"), "Architecture": ("CPUArchitectureName", "breaks"),
                 "Application": ("ApplicationName", "looks"), "Extension JobAnnotation": ("JobAnnotation", "looks"),
                 "ResourceLimit": ("CPUTimeLimit", "looks")}
     for subject, (element, consequence) in expected.items():
-        finding = told[subject]
+        finding = subjects[subject]
         assert f"{element}>" in WHOLE.splitlines()[finding.line - 1], subject
         assert finding.consequence == consequence, subject

@@ -143,7 +143,7 @@ def test_cases(name: str, text: str, expected: list[tuple[str, str, int, int]]) 
 
 
 def test_each_rule_has_a_page_and_each_check_a_case() -> None:
-    shown = {rule for *_, found in CASES for rule, *_ in found}
+    shown = {rule for *_, case in CASES for rule, *_ in case}
     rules = {check.rule for check in CHECKS}
     assert rules == {"SSS505", *(rule for rule in RULES if rule[:5] in ("SSS52", "SSS53") or "SSS55" < rule < "SSS6")}
     assert rules <= shown

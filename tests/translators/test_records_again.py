@@ -107,9 +107,9 @@ def test_a_form_of_pbs_says_what_the_careful_way_says(one: list[str], other: lis
     """The form of one record, held against another record and against itself."""
     form = _pbs.form_of(HEAD + " ".join(one))
     for text in (" ".join(one), " ".join(other)):
-        if form is not None and "\t" not in text and text.isascii() and (found := form.match(HEAD + text)):
-            who, when, ended, held, used = form.said(found.groups())
-            assert found.groups()[:2] == ("11/21/2026 10:00:09", "7.head")
+        if form is not None and "\t" not in text and text.isascii() and (match := form.match(HEAD + text)):
+            who, when, ended, held, used = form.said(match.groups())
+            assert match.groups()[:2] == ("11/21/2026 10:00:09", "7.head")
             assert (_pbs.section(_pbs.WHO, who), when, ended, _pbs.section(_pbs.HELD, held), used) == (
                 _pbs.Facts(text).said())
 
@@ -124,7 +124,7 @@ def test_most_records_of_pbs_have_a_form() -> None:
 def test_a_form_of_lsf_says_what_the_careful_way_says(data: st.DataObject) -> None:
     one = data.draw(st.sampled_from(FIELDS))
     form = lsf_acct._form(one)
-    fields = [found[0] for found in lsf_acct._TOKEN.finditer(one)]
+    fields = [hit[0] for hit in lsf_acct._TOKEN.finditer(one)]
     for _ in range(data.draw(st.integers(0, 3))):
         fields[data.draw(st.integers(1, len(fields) - 1))] = data.draw(
             st.sampled_from(('"a ""b"" c"', '""', "0", "1", "2", "-1", '"x y"', 'a"b', '"', "12", '"0"')))
@@ -146,7 +146,7 @@ def test_all_records_of_lsf_have_a_form() -> None:
 def test_commands_of_many_words_have_the_form_of_others() -> None:
     """How many blanks and doubled quotes are in what is not read makes no other form."""
     line = next(line for line in FIELDS if line.startswith('"JOB_FINISH"'))
-    fields = [found[0] for found in lsf_acct._TOKEN.finditer(line)]
+    fields = [match[0] for match in lsf_acct._TOKEN.finditer(line)]
     form, asked = lsf_acct._form(line), int(fields[22])
     at = 27 + asked + int(fields[23 + asked])           # the command, behind jobName
     fields[at] = '"a b ""c d"" e"'

@@ -305,8 +305,8 @@ def test_records_that_come_twice(name: str, tmp_path: Path, capsys: pytest.Captu
         main(["ledger", "charge", "log", "-f", name, "--rates", "rates.toml", "--json", "--option", "machine=m",
         "--option",
               "timezone=UTC", "--account-by", "User"])
-        said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        counts.append({k: v for k, v in said[-1].items() if k in ("charged", "unchanged", "contradicts", "not")})
+        entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        counts.append({k: v for k, v in entries[-1].items() if k in ("charged", "unchanged", "contradicts", "not")})
     assert counts == [{"charged": 1, "unchanged": 1}, {"unchanged": 1, "contradicts": 1}, {"contradicts": 1}]
     assert main(["ledger", "verify"]) == 0
 

@@ -111,9 +111,9 @@ def test_json_says_the_same(form: str) -> None:
     (json.dumps([in_json() | {"Owner": 'a"\\"b'}]), {}, 1),
 ])
 def test_json_that_is_wrong(text: str, reasons: dict[str, int], jobs: int) -> None:
-    found, counts, _ = read(text)
-    assert (counts.record()["reasons"], len(found)) == (reasons, jobs)
-    assert reasons != {} or found[0].value("User") == 'a"\\"b'
+    records, counts, _ = read(text)
+    assert (counts.record()["reasons"], len(records)) == (reasons, jobs)
+    assert reasons != {} or records[0].value("User") == 'a"\\"b'
 
 
 EXTRACT = "head#12.3#1795251000|alice|1000|500|20|1795251100|1795252100|2048|4096|4\n"
@@ -235,6 +235,6 @@ def test_other_encodings() -> None:
 @pytest.mark.skipif(SAMPLES is None, reason="SSSJOB_SAMPLES names no folder of samples")
 def test_samples() -> None:
     folder = Path(SAMPLES or "") / "accounting-samples" / "htcondor"
-    found = {path.name[-8:]: [(j.value("Id"), delivered(j).get("Duration")) for j in read(path.read_bytes())[0]]
-             for path in sorted(folder.glob("gratia-*"))}
-    assert found["377260.0"] == [("377260.0", "910")] and all(len(jobs) == 1 for jobs in found.values())
+    by_file = {path.name[-8:]: [(j.value("Id"), delivered(j).get("Duration")) for j in read(path.read_bytes())[0]]
+               for path in sorted(folder.glob("gratia-*"))}
+    assert by_file["377260.0"] == [("377260.0", "910")] and all(len(jobs) == 1 for jobs in by_file.values())

@@ -48,10 +48,10 @@ def held(job: Job, tag: str, metric: str | None = None) -> object:
 def by_id() -> dict[str, list[Job]]:
     jobs, counts, _ = jobs_of(pbs_acct.TRANSLATOR, PBS)
     assert (counts.read, counts.given, counts.jobs, counts.reasons) == (122, 116, 44, {"no-job": 6})
-    found: dict[str, list[Job]] = {}
+    jobs_by_id: dict[str, list[Job]] = {}
     for job in jobs:
-        found.setdefault(str(job.id), []).append(job)
-    return found
+        jobs_by_id.setdefault(str(job.id), []).append(job)
+    return jobs_by_id
 
 
 PBS_JOBS = by_id()

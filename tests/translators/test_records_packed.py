@@ -19,8 +19,8 @@ from tests.strategies import examples
 
 
 def zstd(data: bytes) -> bytes:
-    made: bytes = pytest.importorskip("zstandard").ZstdCompressor(write_checksum=True).compress(data)
-    return made
+    zstd: bytes = pytest.importorskip("zstandard").ZstdCompressor(write_checksum=True).compress(data)
+    return zstd
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

@@ -152,7 +152,7 @@ def test_a_run_is_counted_once(target: str) -> None:
 
 def test_aggregated_records_are_written() -> None:
     """In the order of the example of the record; what it has no place for is told, the empty UserIdentity stands."""
-    text, told = written("car-summary", benchmark="HEPSPEC 11.4")
+    text, findings = written("car-summary", benchmark="HEPSPEC 11.4")
     first = text.split("\n")[2]
     assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<SummaryRecords xmlns="http://eu-emi.eu/namespaces/2012'
                            '/11/aggregatedcomputerecord" xmlns:urf="http://eu-emi.eu/namespaces/2012/11/computerecord">\n')
@@ -162,7 +162,7 @@ def test_aggregated_records_are_written() -> None:
         "<LatestEndTime>2026-11-03T10:01:00Z</LatestEndTime><WallDuration>PT120S</WallDuration><CpuDuration>PT60S</CpuDuration>"
         '<ServiceLevel urf:type="HEPSPEC">11.4</ServiceLevel><NumberOfJobs>2</NumberOfJobs><Processors>1</Processors>'
         "</SummaryRecord>")
-    assert {"SSS546 Job", "SSS502 Job", "SSS503 Extension Site", "SSS503 Extension Infrastructure"} <= set(told)
+    assert {"SSS546 Job", "SSS502 Job", "SSS503 Extension Site", "SSS503 Extension Infrastructure"} <= set(findings)
 
 
 @pytest.mark.parametrize("target", ["car-summary", "apel-summary"])
@@ -277,8 +277,8 @@ def test_samples() -> None:
     folder = Path(SAMPLES or "") / "accounting-samples"
     reader = get("apel-summary")
     assert isinstance(reader, RecordTranslator)
-    found = {path.name: rows(path.read_bytes())[1] for path in (*(folder / "apel-messages").iterdir(),
-                                                                folder / "car" / "apel-aur1.xml")}
-    assert {name: (c["given"], c["jobs"], c["reasons"]) for name, c in found.items()} == {
+    by_file = {path.name: rows(path.read_bytes())[1] for path in (*(folder / "apel-messages").iterdir(),
+                                                                  folder / "car" / "apel-aur1.xml")}
+    assert {name: (c["given"], c["jobs"], c["reasons"]) for name, c in by_file.items()} == {
         "msg0.txt": (0, 0, {"type": 2}), "msg2.txt": (1, 100, {}), "msg4.txt": (1, 3, {}),
         "msg6.txt": (0, 0, {"no-job": 1}), "msg8.txt": (0, 0, {"no-job": 1}), "apel-aur1.xml": (1, 1, {})}

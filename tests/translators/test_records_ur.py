@@ -91,8 +91,8 @@ def test_encodings(encoding: str) -> None:
             'xmlns:u="http://schema.ogf.org/urf/2003/09/urf"><u:JobUsageRecord><u:JobIdentity><u:LocalJobId>1'
             "</u:LocalJobId></u:JobIdentity><u:JobName>M\u00fcller<![CDATA[</u:JobUsageRecord>]]></u:JobName>"
             "</u:JobUsageRecord></u:UsageRecords>")
-    found = [job.value("Name") for job, _ in get("ur1").read(text.encode(encoding), ReadContext()).jobs()]
-    assert found == ["M\u00fcller</u:JobUsageRecord>"]
+    names = [job.value("Name") for job, _ in get("ur1").read(text.encode(encoding), ReadContext()).jobs()]
+    assert names == ["M\u00fcller</u:JobUsageRecord>"]
 
 
 @pytest.mark.parametrize(("inside", "reason"), [

@@ -50,8 +50,8 @@ def test_documents_lose_nothing(name: str) -> None:
 
 def test_third_party_format(third_party: None) -> None:
     assert {"acme", "broken"} <= set(names())
-    made = get("acme")
-    assert isinstance(made, Translator) and made.title == "ACME jobs"
+    translator = get("acme")
+    assert isinstance(translator, Translator) and translator.title == "ACME jobs"
 
 
 @pytest.mark.parametrize(("name", "message"), [

@@ -215,8 +215,8 @@ def test_places_of_findings() -> None:
 def test_origins() -> None:
     document = script("slurm", "#!/bin/sh\n#SBATCH -J a -N2\n")
     assert isinstance(document, ScriptDocument)
-    made = {p.tag: (o.name, o.value, o.line, o.column) for p, o in document.origins.values()}
-    assert made == {"Name": ("--job-name", "a", 2, 9), "NodeCount": ("--nodes", "2", 2, 14)}
+    origins = {p.tag: (o.name, o.value, o.line, o.column) for p, o in document.origins.values()}
+    assert origins == {"Name": ("--job-name", "a", 2, 9), "NodeCount": ("--nodes", "2", 2, 14)}
     assert document.origin(object()) is None
 
 

@@ -107,6 +107,8 @@ def test_52_53_files() -> None:
         "--output=out-%j.output", "--error=out-%j.error"]
     assert cobalt("#COBALT -o a.$COBALT_JOBID -e b.$jobidx\n") == ["-o a.$jobid", "-e b.$jobidx"]
     assert convert("#SBATCH -o a.%j\n", "slurm", "cobalt")[0] == ["-o a.$jobid", "-e a.$jobid"]
+    own = ["-o $jobid.output", "-e $jobid.output"]          # what is merged without a file never goes into the other's
+    assert convert("#PBS -l select=1\n#PBS -j oe -e b\n", "pbspro", "cobalt")[0][-2:] == own
     assert convert("#SBATCH -o a.%a\n", "slurm", "cobalt") == ([], [("dropped", "OutputFile")])
 
 

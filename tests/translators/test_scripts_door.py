@@ -61,18 +61,25 @@ def test_a_plain_row_cannot_hold_file_names(tag: str) -> None:
         replace(plain(), rows=(Row("--stdout", tag),))
 
 
-@pytest.mark.parametrize(("directives", "expected", "told"), [
-    (("-o f",), ["#COBALT -o f", "#COBALT -e f"], "ErrorFile: without one Slurm sends both streams to one file"),
-    (("-o f", "-e g"), ["#COBALT -o f", "#COBALT -e g"], ""),
+@pytest.mark.parametrize(("source", "directives", "expected", "words"), [
+    ("slurm", "#SBATCH -o f\n", ["#COBALT -o f", "#COBALT -e f"],
+     "ErrorFile: without one Slurm sends both streams to one file"),
+    ("slurm", "#SBATCH -o f\n#SBATCH -e g\n", ["#COBALT -o f", "#COBALT -e g"], ""),
+    # the stream that leads has no file: it goes into that of the manager, never into the file of the one that follows
+    ("pbspro", "#PBS -j oe\n#PBS -e b\n", ["#COBALT -o %jobid%.output", "#COBALT -e %jobid%.output"],
+     "ErrorFile: both streams are sent to the same file"),
 ])
-def test_streams_that_the_source_joins(known: dict[str, Dialect], directives: tuple[str, ...],
-                                       expected: list[str], told: str) -> None:
-    mine = translator(plain())
-    slurm = "".join(["#!/bin/sh\n", *(f"#SBATCH {text}\n" for text in directives), "./a\n"])
+def test_streams_that_the_source_joins(known: dict[str, Dialect], source: str, directives: str, expected: list[str],
+                                       words: str) -> None:
+    document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext())
     context = WriteContext(Findings("s"), policy=Policy.WARN)
-    text = mine.write(get("slurm").read(slurm.encode(), ReadContext()), context)
+    text = translator(plain()).write(document, context)
     assert [line for line in text.splitlines() if line.startswith("#COBALT")] == expected
-    assert any(told in f.message for f in context.findings if f.subject == "ErrorFile") is bool(told)
+    assert any(words in f.message for f in context.findings if f.subject == "ErrorFile") is bool(words)
+    if source == "pbspro":
+        bare = WriteContext(Findings("s"), policy=Policy.WARN)
+        assert "#COBALT" not in translator(plain(files=())).write(document, bare)
+        assert "keeps both streams apart" in next(f.message for f in bare.findings if f.subject == "ErrorFile")
 
 
 def test_what_a_dialect_brings_is_on_the_pages(known: dict[str, Dialect]) -> None:

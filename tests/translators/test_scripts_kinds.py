@@ -153,8 +153,8 @@ def test_commands_that_read_a_file_of_the_old_name(lines: str, named: str) -> No
     findings = Findings("s")
     document = get("sge").read(f"{FIRST}#$ -N sim\n{lines}cat sim.o$JOB_ID\n".encode(), ReadContext("s", findings))
     get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
-    told = [f.message for f in findings if f.severity == "warning" and "without an option" in f.message]
-    assert told == ([named] if named else [])
+    messages = [f.message for f in findings if f.severity == "warning" and "without an option" in f.message]
+    assert messages == ([named] if named else [])
 
 
 @pytest.mark.parametrize(("target", "written"), [
@@ -381,7 +381,7 @@ def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: 
     assert convert(source, target, FIRST + text, body="translate") == (written, expected)
 
 
-@pytest.mark.parametrize(("source", "target", "said", "written"), [
+@pytest.mark.parametrize(("source", "target", "words", "written"), [
     # a real qsub takes -wd sub, and the job waits in error for ever; -wd ./ is a directory of the daemon
     ("slurm", "sge", "#SBATCH -D ./", "#$ -cwd\n"),
     ("slurm", "sge", "#SBATCH -D ./sub", '#$ -cwd\ncd "$SGE_O_WORKDIR/sub"\n'),
@@ -398,8 +398,8 @@ def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: 
     ("sge", "slurm", "#$ -wd $HOME/x", 'cd "$HOME/x"\n'), ("sge", "flux", "#$ -wd ~/x", 'cd "$HOME/x"\n'),
     ("sge", "lsf", "#$ -wd $HOME/x", '#BSUB -cwd "$HOME/x"\n'), ("slurm", "sge", "#SBATCH -D ~/x", "#$ -wd ~/x\n"),
 ])
-def test_a_directory_is_looked_for_where_the_source_does(source: str, target: str, said: str, written: str) -> None:
-    text, findings = convert(source, target, f"{FIRST}{said}\n./a\n")
+def test_a_directory_is_looked_for_where_the_source_does(source: str, target: str, words: str, written: str) -> None:
+    text, findings = convert(source, target, f"{FIRST}{words}\n./a\n")
     assert text == f"{written}./a\n"
     assert [line for line in findings if "SSS501" in line] == []
 

@@ -100,14 +100,14 @@ def check_laws(name: str, document: Document, to: str) -> None:
 
 def leaves(document: Document) -> dict[str, str]:
     """Option properties by tag and name; a command may come back as the script that starts it."""
-    found: dict[str, str] = {}
+    leaves: dict[str, str] = {}
     for item in job(document).items:
         if isinstance(item, Property) and item.tag not in ("Executable", "Arguments") and item.get(
                 "name") != "Dialect":
             label = " ".join(filter(None, (item.tag, item.get("name"))))
             text = re.sub(r":1(?!\d)", "", item.text) if label.endswith("Array") else item.text     # a step of one
-            found[label] = found.get(label, "") + f"{text} {sorted(item.attributes.items())};"
-    return found
+            leaves[label] = leaves.get(label, "") + f"{text} {sorted(item.attributes.items())};"
+    return leaves
 
 
 def lost_without_a_word(name: str, document: Document, elsewhere: Document, findings: Findings) -> list[str]:

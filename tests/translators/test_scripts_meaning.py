@@ -81,8 +81,8 @@ def _come_back(name: str, job: Job, offered: list[Job]) -> None:
     findings = Findings("x")
     text = get(name).write(Document(job), WriteContext(findings, policy=Policy.WARN))
     back = get(name).read(text.encode(), ReadContext(policy=Policy.WARN))
-    told = {f.subject.partition("/")[0] for f in findings}
-    if told.isdisjoint(NAMES):
+    subjects = {f.subject.partition("/")[0] for f in findings}
+    if subjects.isdisjoint(NAMES):
         again = conditions(next(j for j, _ in back.jobs()))
         for offer in offered:
             assert match(again, offer).met == match(conditions(job), offer).met

@@ -93,8 +93,8 @@ def test_limits_are_options_or_commands_and_come_back(name: str, options: list[s
     assert text.endswith("".join(f"{line}\n" for line in [*lines, "/bin/true"]))
     assert [kind for kind, _ in findings] == ["approximated"] * len(lines)
     back = job(name, text)
-    found = {p.get("name"): p.text for p in back.properties() if p.tag == "ResourceLimit"}
-    assert found == {"CoreFileSize": "1048576", "StackSize": "8388608", "OpenFiles": "99"}
+    limits = {p.get("name"): p.text for p in back.properties() if p.tag == "ResourceLimit"}
+    assert limits == {"CoreFileSize": "1048576", "StackSize": "8388608", "OpenFiles": "99"}
     assert "ulimit" not in next(f.text for f in get(name).read(text.encode(), ReadContext()).files.values())
 
 

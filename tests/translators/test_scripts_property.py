@@ -169,10 +169,10 @@ def there_and_back(name: str, job: Job) -> tuple[Job, Findings]:
 def test_texts(name: str, label: str, value: str) -> None:
     job = Job([new_property("Name", label), Environment([new_property("Variable", value, {"name": "A"})])])
     back, findings = there_and_back(name, job)
-    told = {f.subject for f in findings}
-    assert back.name == label or not label or {"Name", "-N", "-J", "--job-name"} & told
+    subjects = {f.subject for f in findings}
+    assert back.name == label or not label or {"Name", "-N", "-J", "--job-name"} & subjects
     assert (back.environment is not None and back.environment.variables() == {"A": value}) or {
-        "Variable", "-v", "-env", "--export", "--env"} & told
+        "Variable", "-v", "-env", "--export", "--env"} & subjects
 
 
 @settings(max_examples=examples(40))

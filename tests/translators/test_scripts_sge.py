@@ -43,8 +43,8 @@ def convert(text: str, source: str, target: str, site: Site | None = None, *,
     document, _ = read(SH + text, source, site)
     context = WriteContext(Findings("job"), policy=Policy.WARN, site=site, options={"layout": "canonical"})
     lines = get(target).write(document, context).splitlines()
-    made = [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")]
-    return [line for line in made if defaults or line != "-cwd" or source == "sge"], [
+    chosen_lines = [line.split(" ", 1)[1] for line in lines[1:] if line.startswith("#")]
+    return [line for line in chosen_lines if defaults or line != "-cwd" or source == "sge"], [
         (f.kind, f.subject) for f in context.findings if f.severity != "info" and (
             defaults or f.subject not in ("Environment", "InitialWorkingDirectory"))]
 
@@ -384,15 +384,15 @@ def test_what_only_grid_engine_says_is_kept() -> None:
                          "-ac a=1,b=2", "-w e"]
 
 
-@pytest.mark.parametrize(("environment", "profile", "told"), [
+@pytest.mark.parametrize(("environment", "profile", "words"), [
     ("smp 4", "", "info"), ("smp 2-4", "", "info"), ("threads 4", "allocation_rule = '$pe_slots'", "info"),
     ("four 8", "allocation_rule = 4", "info"), ("mpi 4", "", "warning"), ("four 6", "allocation_rule = 4", "warning"),
     ("smp 4", "allocation_rule = '$round_robin'", "warning")])
-def test_an_environment_is_told_of_once_where_its_hosts_are_carried(environment: str, profile: str, told: str) -> None:
+def test_an_environment_is_told_of_once_where_its_hosts_are_carried(environment: str, profile: str, words: str) -> None:
     """The number of nodes says all that it does; of another one nobody knows."""
     site = read_site(f"name = 'x'\n[sge.pe.{environment.split()[0]}]\n{profile}\n") if profile else None
     context = WriteContext(Findings("s"), policy=Policy.WARN)
     document = get("sge").read(f"#!/bin/sh\n#$ -pe {environment}\n./a\n".encode(), ReadContext(site=site))
     get("slurm").write(document, context)
     assert [(f.severity, f.rule) for f in context.findings if f.subject == "Extension pe"] == [
-        (told, "SSS502" if told == "info" else "SSS501")]
+        (words, "SSS502" if words == "info" else "SSS501")]

@@ -179,8 +179,8 @@ def test_limits_of_the_batch_service_of_cern(line: str, directives: list[str]) -
     document = get("htcondor").read(f"executable = a\n{line}\nqueue\n".encode(), ReadContext(findings=findings))
     lines = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN)).splitlines()
     assert [text.split(" ", 1)[1] for text in lines if text.startswith("#SBATCH")] == directives
-    told = [f.message for f in findings if "batch service of CERN" in f.message or "dropped, Slurm" in f.message]
-    assert len(told) == line.count("\n") + 1
+    messages = [f.message for f in findings if "batch service of CERN" in f.message or "dropped, Slurm" in f.message]
+    assert len(messages) == line.count("\n") + 1
     back = get("htcondor").write(document, WriteContext(policy=Policy.WARN))
     assert sorted(back.replace("MY.", "+").splitlines()) == sorted(
         ["executable = a", *line.replace("MY.", "+").splitlines(), "queue"])

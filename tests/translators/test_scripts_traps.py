@@ -363,8 +363,8 @@ def test_the_project_that_a_site_charges() -> None:
 def test_macros_in_arguments_are_variables() -> None:
     text = 'executable = run.sh\narguments = "$(Process) x_$(Cluster).txt \'a b\'"\nqueue 3\n'
     document, _ = read("htcondor", text)
-    made = {to: get(to).write(document, WriteContext()).splitlines()[-1] for to in ("slurm", "sge", "flux")}
-    assert made == {
+    lines = {to: get(to).write(document, WriteContext()).splitlines()[-1] for to in ("slurm", "sge", "flux")}
+    assert lines == {
         "slurm": "./run.sh \"${SLURM_ARRAY_TASK_ID}\" x_\"${SLURM_ARRAY_JOB_ID}\".txt 'a b'",
         "sge": "./run.sh \"$((SGE_TASK_ID - 1))\" x_\"${JOB_ID}\".txt 'a b'",
         "flux": "./run.sh '$(Process)' 'x_$(Cluster).txt' 'a b'"}

@@ -75,15 +75,15 @@ def jobs(draw: st.DrawFn) -> Job:
 
 def facts(job: Job) -> Counter[tuple[str, str, object]]:
     """(subject, place, value) of all that a job says; equal amounts and lists of nodes are equal in any form."""
-    found: Counter[tuple[str, str, object]] = Counter()
+    facts: Counter[tuple[str, str, object]] = Counter()
     for item in job.items:
         if isinstance(item, Property):
-            found[fact("", item)] += 1
+            facts[fact("", item)] += 1
         elif isinstance(item, Delivered):
-            found.update(fact("Delivered", p) for p in item.items if isinstance(p, Property))
+            facts.update(fact("Delivered", p) for p in item.items if isinstance(p, Property))
         else:
-            found[(item.tag, "", 0)] += 1
-    return found
+            facts[(item.tag, "", 0)] += 1
+    return facts
 
 
 def fact(place: str, p: Property) -> tuple[str, str, object]:

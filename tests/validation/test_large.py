@@ -127,12 +127,12 @@ def test_records_of_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(0, 40, 5):
         data = written(seed)
         try:
-            made = in_parts(data)
+            findings = in_parts(data)
         except WholeError:
             continue
         whole, streamed = WriteContext(Findings("a.xml")), WriteContext(Findings("a.xml"))
         whole.findings.places = (document := take(data, "a.xml", source="sss").document).places
-        assert writer.write(document, whole) == "".join(writer.texts(effective_jobs(made), streamed))  # type: ignore[attr-defined]
+        assert writer.write(document, whole) == "".join(writer.texts(effective_jobs(findings), streamed))  # type: ignore[attr-defined]
         assert told(whole.findings) == told(streamed.findings)
 
 

@@ -127,8 +127,8 @@ def test_wrappers_of_maui_are_transparent() -> None:
 def test_a_name_without_an_equivalent_becomes_an_extension() -> None:
     document = job("<UMask>18</UMask>")
     assert isinstance(document.root, Job)
-    (found,) = document.root.extension
-    assert (found.name, found.type, found.value) == ("UMask", "Maui", "18")
+    (element,) = document.root.extension
+    assert (element.name, element.type, element.value) == ("UMask", "Maui", "18")
 
 
 # --- structure ------------------------------------------------------------------------------------------------------
@@ -363,8 +363,8 @@ def test_policy_of_the_caller_is_the_outermost_default() -> None:
 # --- what may stand once, other names of containers, places of checks ------------------------------------------------
 
 def placed(text: str, profile: str = "liberal") -> list[tuple[str, str, str, int, int]]:
-    found = read_document(text, profile=profile).findings or ()
-    return [(f.rule, f.severity, f.subject, f.line, f.column) for f in found]
+    findings = read_document(text, profile=profile).findings or ()
+    return [(f.rule, f.severity, f.subject, f.line, f.column) for f in findings]
 
 
 @pytest.mark.parametrize(("body", "name", "liberal"), [

@@ -194,5 +194,5 @@ def test_names_are_those_of_3_1_and_the_others_beside() -> None:
     ('{"Job/Id": "JobId", "Job/Id": "jobId"}', "/#spelling/Job/Id"),
 ])
 def test_spellings_of_something_else_are_refused(spelling: str, pointer: str) -> None:
-    found = from_json(f'{{"Job": {{"Id": "1"}}, "#spelling": {spelling}}}').findings or ()
-    assert [(f.kind, f.path) for f in found if f.rejects] == [("invalid", pointer)]
+    findings = from_json(f'{{"Job": {{"Id": "1"}}, "#spelling": {spelling}}}').findings or ()
+    assert [(f.kind, f.path) for f in findings if f.rejects] == [("invalid", pointer)]

@@ -250,8 +250,7 @@ class _Work:
 
     def _is_set(self, use: Use, source: Facts) -> bool:
         """Whether lines of sh set a variable above a body that they do not read."""
-        value = Given(source.constants[use.name]) if use.name in source.constants else \
-            self._given_by(source, use.name)
+        value = self._given_by(source, use.name)
         if value is None or self.mode == "keep" or use.name in source.commands:
             return False
         self.sources += [source.name] * (source.name not in self.sources)
@@ -276,8 +275,7 @@ class _Work:
             self.tell(LEFT_VARIABLE, use, f"the script uses {use.name} of {source.title}, which {self.target.title} "
                       "does not set; the name is kept")
             return
-        value = Given(source.constants[use.name]) if use.name in source.constants else \
-            self._given_by(source, use.name)
+        value = self._given_by(source, use.name)
         launched = any(source.commands.get(word.decode("utf-8", "replace")) == "launch" for word in use.before)
         if launched and source.variables.get(use.name) == "node_rank":
             self.tell(TEXT, use, f"{use.name} of {source.title} is kept: each task that is started has its own")
@@ -307,8 +305,10 @@ class _Work:
             use, source, value, self.known)
 
     def _given_by(self, source: Facts, name: str) -> Given | None:
+        """The value of a variable of the source under the target; None where it has none."""
         if name not in self.given:
-            self.given[name] = given(source.variables.get(name, ""), source, self.target, self.known)
+            self.given[name] = Given(source.constants[name]) if name in source.constants else given(
+                source.variables.get(name, ""), source, self.target, self.known)
         return self.given[name]
 
     def _define(self, use: Use, source: Facts, value: Given) -> None:
@@ -421,7 +421,7 @@ class _Work:
 
     def _in_call(self, name: str, source: Facts) -> str:
         """What stands for a variable of the source in a call of the target's submit command, else why nothing can."""
-        value = Given(source.constants[name]) if name in source.constants else self._given_by(source, name)
+        value = self._given_by(source, name)
         meaning, kept = source.variables.get(name, ""), f"${{{name}}}"
         if self._there(name, source):
             return kept
@@ -492,10 +492,7 @@ class _Work:
     def _told(self, use: Use, edit: Edit) -> None:
         if len(edit.pieces) > 1:
             self.body.converted(self.place(edit.start)[0], self.place(edit.end)[0])
-        if edit.differs:
-            self.tell(CLOSE, use, f"{use.name} became {edit.word}{edit.differs}")
-        else:
-            self.tell(CARRIED, use, f"{use.name} became {edit.word}")
+        self.tell(CLOSE if edit.differs else CARRIED, use, f"{use.name} became {edit.word}{edit.differs}")
 
 
 def _names_in(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from sssjob.document.failures import RETRY, FailurePolicyError, Retry
+from sssjob.lrm.htcondor import FLAVOURS
 from sssjob.lrm.idset import one_range
 from sssjob.lrm.variables import FACTS
 from sssjob.templates.quoting import condor_string
@@ -330,10 +331,8 @@ def _write_resources(asking: Asking) -> Written:
 #: With which command the limit of a job was said, where it is not that of its execution: that of all of it with its
 #: transfers, or an attribute of a site with its value.
 _LIMIT: Final = "Extension[name=limit,type=htcondor]"
-#: Attributes with the limit of a job, and the seconds of their words. Source: the batch service of CERN, batchdocs.
-_OF_SITE: Final[Mapping[str, Mapping[str, int]]] = {"MY.MaxRuntime": {}, "MY.JobFlavour": {
-    "espresso": 1200, "microcentury": 3600, "longlunch": 7200, "workday": 28800, "tomorrow": 86400,
-    "testmatch": 259200, "nextweek": 604800}}
+#: Attributes with the limit of a job, and the seconds of their words.
+_OF_SITE: Final[Mapping[str, Mapping[str, int]]] = {"MY.MaxRuntime": {}, "MY.JobFlavour": FLAVOURS}
 
 
 def _read_limit_of_site(reading: Reading, options: Mapping[str, Option]) -> None:

@@ -86,4 +86,4 @@ def translator(dialect: Dialect) -> Translator:
     return Translator(dialect.name, f"{dialect.title} batch script", "script",
                       lambda data, context: read(dialect, data, context),
                       lambda document, context: write(dialect, document, context), dialect.suffixes or (".sh",),
-                      partial(recognise, dialect), marks=dialect.marks)
+                      partial(recognise, dialect), marks=dialect.marks, one_job=True)

@@ -428,4 +428,5 @@ def _recognise(sample: Sample) -> Fit | None:
 write, files = with_scripts(_written, ".sub")
 
 TRANSLATOR: Final[Translator] = dataclasses.replace(
-    translator(DIALECT), title="HTCondor submit description", read=read, write=write, recognise=_recognise, files=files)
+    translator(DIALECT), title="HTCondor submit description", read=read, write=write, recognise=_recognise, files=files,
+    one_job=False)

@@ -134,9 +134,8 @@ def one_task(asking: Asking) -> bool:
     if ("pe", "sge") not in asking.keys or asking.groups or asking.listed:
         return False
     nodes, processors = asking.said("NodeCount"), asking.said("Processors")
-    if len(nodes) != 1 or len(processors) != 1 or nodes[0].text != "1" or processors[0].text in ("", "1"):
-        return False
-    if processors[0].attributes.get("op", "EQ") != "EQ":
+    if len(nodes) != 1 or len(processors) != 1 or nodes[0].text != "1" or processors[0].text in ("", "1") \
+            or processors[0].attributes.get("op", "EQ") != "EQ":
         return False
     return SCRIPT in asking.document.files and not _starts_tasks(asking)
 
@@ -242,10 +241,8 @@ def amount_of(asking: Asking, part: Part, tag: str, **attributes: str) -> Amount
     entry = asking.one(tag, TASK, carried=("units", "metric", "type"), **attributes)
     per = "task"
     if entry is None:
-        if any(_of_all(asking, e) and attributes.items() <= e.attributes.items() for e in asking.said(tag)):
-            levels: tuple[str, ...] = (GROUP, GROUPS)
-        else:
-            levels = AMOUNTS
+        of_all = any(_of_all(asking, e) and attributes.items() <= e.attributes.items() for e in asking.said(tag))
+        levels = (GROUP, GROUPS) if of_all else AMOUNTS
         entry = asking.one(tag, levels, carried=("units", "metric", "type"), **attributes)
         if entry is None:
             return None
@@ -360,10 +357,10 @@ def _alike(part: Part) -> tuple[object, ...]:
 
 def _of_a_task(part: Part) -> tuple[object, ...]:
     """What each task of a part has; the part itself, which is like no other, where some of it is that of a node."""
-    amounts = [a for a in (part.memory, part.gpus) if a is not None]
-    if any(a.per not in ("task", "PerProcessor", "PerGPU") for a in amounts) or part.processors:
+    if part.processors or any(a is not None and a.per not in ("task", "PerProcessor", "PerGPU")
+                              for a in (part.memory, part.gpus)):
         return (part,)
-    return part.cpus, *((a.value, a.per, a.kind) if a is not None else None for a in (part.memory, part.gpus))
+    return _alike(part)[1:]
 
 
 def task_processors(asking: Asking, part: Part) -> tuple[int | None, int | None]:
@@ -416,7 +413,7 @@ def in_all(asking: Asking, entry: Entry) -> int:
     """How many of a resource the whole job asks for, where the target counts it for each job."""
     entry.understood |= {"name", "type", "metric"}
     count = int(Decimal(entry.value).to_integral_value(ROUND_CEILING))
-    if entry.level == JOB and entry.attributes.get("metric", "Total") == "Total":
+    if entry.level == JOB and of_total(entry):
         return count
     assert isinstance(entry.item, Property)
     total = totals_in(asking).amounts.get(identity_of(entry.item))
@@ -431,10 +428,10 @@ def in_all(asking: Asking, entry: Entry) -> int:
 def shared(asking: Asking, amount: Amount, parts: int, what: str, smallest: int = 1) -> int:
     """An amount of bytes shared out, in whole units of ``smallest``; what is rounded up in that is told."""
     share = Fraction(amount.value, parts)
-    whole = -int(-share // smallest) * smallest
-    if whole != share:
+    rounded = -int(-share // smallest) * smallest
+    if rounded != share:
         asking.note(APPROXIMATED, amount.entry, f"shared out among {parts} {what}, rounded up")
-    return whole
+    return rounded
 
 
 def nodes_of(asking: Asking, part: Part) -> int | None:
@@ -478,9 +475,8 @@ def on_nodes(asking: Asking, part: Part) -> None:
     if (part.task_total or 0) > part.chunks or (part.gpus is not None and part.gpus.per == "PerChunk"):
         part.nodes = part.chunks
         of_all = len(asking.groups) > 1 and any(e.level == JOB for e in asking.said("NodeCount"))
-        rule = DROPPED if of_all else APPROXIMATED
-        asking.note(rule, part.sources.get("chunks"), f"NodeCount: {part.chunks} chunks, "
-                    "perhaps on one node, are written as nodes", subject="NodeCount")
+        asking.note(DROPPED if of_all else APPROXIMATED, part.sources.get("chunks"), f"NodeCount: {part.chunks} "
+                    "chunks, perhaps on one node, are written as nodes", subject="NodeCount")
 
 
 def perhaps_shared(asking: Asking, part: Part) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sssjob.lrm.clocks import total
+from sssjob.lrm.lsf import run_limit
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.translators.scripts._lsf_expressions import conditions
 from sssjob.translators.scripts._lsf_layout import special_limit, write_layout
@@ -68,12 +69,7 @@ def _minutes(text: str) -> int:
     return total((int(match[1] or 0), int(match[2]), 0))
 
 
-def _shown(text: str) -> str:
-    minutes = -(-int(text) // 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}"
-
-
-_TIME: Final = Grammar(_minutes, _shown, "[hour:]minute")
+_TIME: Final = Grammar(_minutes, lambda text: run_limit(int(text)), "[hour:]minute")
 
 
 def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -85,7 +81,7 @@ def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.tell(SITE, option, f"the time is counted on a host such as {host}, here on any")
 
 
-_limit: Final = time_limit("-W", _shown, "0 is no limit to ask for", "LSF counts whole minutes; rounded up")
+_limit: Final = time_limit("-W", _TIME.write, "0 is no limit to ask for", "LSF counts whole minutes; rounded up")
 
 
 def _write_limit(asking: Asking) -> Written:
@@ -389,7 +385,7 @@ def _write_signal(asking: Asking) -> Written:
             asking.note(APPROXIMATED, entry, "all processes of the job get the signal")
         if seconds % 60:
             asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
-        return [("-wa", name), ("-wt", _shown(str(seconds)))]
+        return [("-wa", name), ("-wt", run_limit(seconds))]
     return []
 
 

@@ -263,15 +263,27 @@ def in_two_files(asking: Asking, *, folder: bool) -> tuple[str | None, str | Non
     output, error = (file_name(asking, tag, folder=folder) for tag in OF_FILES[1:])
     join = merged(asking, error, output)
     if join:
-        kept = (output[0] or error[0]) if join == "oe" else (error[0] or output[0])
-        follows = "ErrorFile" if join == "oe" else "OutputFile"
-        asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
+        first, follows = OF_FILES[1:] if join == "oe" else OF_FILES[:0:-1]
+        kept = (output if join == "oe" else error)[0] or _own_file(asking, first)
+        if kept is None:
+            asking.note(APPROXIMATED, None, f"{follows}: {asking.dialect.title} keeps both streams apart unless a file "
+                        "is named twice, and the job names none", subject=follows)
+        else:
+            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
         return kept, kept
     if output[0] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
         asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; it is "
                     "named twice", "info", "ErrorFile")
         return output[0], output[0]
     return output[0], error[0]
+
+
+def _own_file(asking: Asking, tag: str) -> str | None:
+    """The file that the manager itself gives a stream without one, as an option names it; None: nothing says which."""
+    name = dict(zip(OF_FILES[1:], asking.dialect.files, strict=False)).get(tag, "")
+    for token, spelling in asking.dialect.tokens.items():
+        name = name.replace(token, spelling)
+    return None if "{" in name else name or None
 
 
 def source_merges(asking: Asking) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from sssjob.document.element import Container
 from sssjob.document.model import Document, JobDefaults
-from sssjob.findings import Policy
+from sssjob.findings import Findings, Policy
 from sssjob.request.asked import GROUP, JOB, Entry, policy_of
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import WriteContext
@@ -76,12 +76,17 @@ def _with_restored(asked: Sequence[Asking], options: list[tuple[str, str | None,
     return body
 
 
+def refuse_jobs(findings: Findings, count: str) -> None:
+    """Refuse a document for a format of which a text holds one job. count: of its jobs. Raises RejectedError."""
+    findings.add("SSS505", "Document", f"{count} jobs, a script holds one (--out writes one file each)")
+    findings.raise_if_rejected()
+
+
 def asking_for(dialect: Dialect, document: Document, context: WriteContext) -> list[Asking]:
     """The one job in a document, ready to be asked; several where it has parts that the dialect can say."""
     jobs = list(document.jobs())
     if len(jobs) != 1:
-        context.findings.add("SSS505", "Document", f"{len(jobs)} jobs, a script holds one (--out writes one file each)")
-        context.findings.raise_if_rejected()
+        refuse_jobs(context.findings, str(len(jobs)))
     job, defaults = jobs[0]
     from_script = isinstance(document, ScriptDocument)
     policy = policy_of(document.root if isinstance(document.root, Container) else job,

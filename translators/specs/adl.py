@@ -59,7 +59,8 @@ def _recognise(sample: Sample) -> Fit | None:
 
 write, files = with_scripts(_written, ".adl")
 
-TRANSLATOR = Translator("adl", "ADL ActivityDescription (XML)", "spec", read, write, (".adl",), _recognise, files)
+TRANSLATOR = Translator("adl", "ADL ActivityDescription (XML)", "spec", read, write, (".adl",), _recognise, files,
+                        one_job=True)
 
 #: Elements of which there may be any number.
 _MANY: Final = ("Environment", "Notification", "InputFile", "OutputFile")

@@ -192,7 +192,8 @@ def _recognise(sample: Sample) -> Fit | None:
     return fit
 
 
-TRANSLATOR = Translator("flux-jobspec", "Flux jobspec V1 (JSON, YAML)", "spec", read, write, (".jobspec",), _recognise)
+TRANSLATOR = Translator("flux-jobspec", "Flux jobspec V1 (JSON, YAML)", "spec", read, write, (".jobspec",), _recognise,
+                        one_job=True)
 
 
 class Fold:

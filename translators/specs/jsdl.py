@@ -62,7 +62,8 @@ def _recognise(sample: Sample) -> Fit | None:
 
 write, files = with_scripts(_written, ".jsdl")
 
-TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, write, (".jsdl",), _recognise, files)
+TRANSLATOR = Translator("jsdl", "JSDL 1.0 JobDefinition (XML)", "spec", read, write, (".jsdl",), _recognise, files,
+                        one_job=True)
 
 
 class JobReader(ElementReader):

@@ -64,7 +64,8 @@ def _recognise(sample: Sample) -> Fit | None:
 
 write, files = with_scripts(_written, ".xrsl")
 
-TRANSLATOR = Translator("xrsl", "xRSL of ARC", "spec", read, write, (".xrsl",), _recognise, files)
+TRANSLATOR = Translator("xrsl", "xRSL of ARC", "spec", read, write, (".xrsl",), _recognise, files,
+                        one_job=True)
 
 _UNITS: Final = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN: Final = re.compile(r"(?:\s*,?\s*\d{1,12}\s*(?:[wdhms][a-z]*)?)++\s*", re.ASCII | re.IGNORECASE)

@@ -17,13 +17,14 @@ from psij.exceptions import SubmitException
 from psij.executors.batch._budget import answer_by, spending
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._hooks import BatchHooks
-from psij.executors.batch._host import Host
+from psij.executors.batch._host import CutError, Host
 from psij.executors.batch._identity import Whose
 from psij.executors.batch._terms import UNKNOWN_ERROR, Source, SourceOffError
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
+    from psij.executors.batch._command import Result
     from psij.executors.batch._followed import LastAnswer
 
 _log = logging.getLogger("psij")
@@ -55,8 +56,13 @@ class BatchAsking(BatchHooks):
         return _output_of(self.host, cmd, most_s)
 
     def _run_submit(self, command: _Words) -> str:
-        """The same for a submit command, in our own locale: the job may inherit it."""
-        return _output_of(self.host, command, self.config.command_timeout, plain=False, look=False)
+        """The same for a submit command, in our own locale: the job may inherit it. Raises CutError where it has
+        answered nothing and said why, though with exit code 0, as those that lose the code of another one do."""
+        result = self.host.run(command, self.config.command_timeout, plain=False, look=False)
+        output = _checked(self.host, command, result)
+        if not output and (words := result.stderr.strip()):
+            raise CutError(f"the submit command answered nothing but, on standard error: {words[:500]}")
+        return output
 
     def _ask(self, command: _Words, counts: bool = True) -> tuple[int, str]:
         """Exit code and output of a command. counts: as a question, where its thread has a budget."""
@@ -221,8 +227,12 @@ class BatchAsking(BatchHooks):
         return {tag: list(ids) for tag, ids in ids_by_tag.items() if ids}, answered
 
 
-def _output_of(host: Host, command: _Words, timeout_s: float, *, plain: bool = True, look: bool = True) -> str:
-    result = host.run(command, timeout_s, plain=plain, look=look)
+def _output_of(host: Host, command: _Words, timeout_s: float, *, look: bool = True) -> str:
+    return _checked(host, command, host.run(command, timeout_s, look=look))
+
+
+def _checked(host: Host, command: _Words, result: Result) -> str:
+    """What a command has answered. Raises what its exit code says."""
     if result.exit_code == _NOT_THERE and (name := _missing(command, result.stderr)) is not None:
         if not host.is_here:
             raise FileNotFoundError(f"{name!r} is not found on {host.name}")

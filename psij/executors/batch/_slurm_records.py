@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
+from psij.executors.batch._answers import job_state, waiting, whole_lines
 from psij.executors.batch._array_jobs import of_elements
 from psij.executors.batch._evidence import MAY_GO_ON
 from psij.executors.batch._identity import Claim, RunRecord, Whose, tags_in
 from psij.executors.batch._terms import SourceOffError, check_status_exit_code
-from psij.executors.batch.lrm import job_state, waiting, whole_lines
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.answers import behind_notices

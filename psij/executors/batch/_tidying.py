@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from psij.executors.batch._files import KEEP, exit_file, output_tail
 from psij.job import Job
@@ -24,6 +24,8 @@ _KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped
 #: What bash says where a node does not have the locale of the submitter, which has nothing to do with the job.
 _LOCALE = re.compile(r"^\S+: (?:line \d+: )?warning: setlocale: LC_\w+: cannot change locale \([^)\n]*\).*\n?",
                      re.MULTILINE)
+#: What bash says of a file or a directory: the place in a script of ours, which nobody else knows.
+_PLACE: Final = re.compile(r"^\S+(?:/launcher_lib\.sh: line \d+|: line \d+: (cd)): (?=/)", re.MULTILINE)
 _MOST_LEFT = 65_536     # bytes of what surroundings leave behind
 
 
@@ -38,6 +40,7 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
     if output and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, output)
         output = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", output)
+        output = _PLACE.sub(lambda match: "the directory " if match[1] else "", output)
         status.message = f"{status.message}: {output}" if status.message else output
 
 

@@ -71,6 +71,7 @@ class BatchSchedulerExecutor(BatchOrders):
         self._submissions = Submissions(self)
         self._staging = BatchStaging(self)
         # of jobs that are attached to next
+        self._earlier: dict[str, Mapping[str, float]] = {}
         self._expected: dict[str, tuple[Identity | None, bool, float | None]] = {}
         self._elements = Elements(self)
         self.files_removable = False                # keep_files only until remove_files
@@ -338,6 +339,11 @@ class BatchSchedulerExecutor(BatchOrders):
         a status has under that name: seconds since the epoch at which neither queue nor accounting knew it first."""
         self._expected[job.id] = identity, takes_over, missing_since
 
+    def comes_after(self, job: Job, earlier: Mapping[str, float]) -> None:
+        """Say of which jobs one that is submitted next is another attempt: by native id, when each was submitted by the
+        clock of its resource manager. Should its own native id be one of them, their records are none of its."""
+        self._earlier[job.id] = earlier
+
     def leave(self, job: Job) -> None:
         """Follow a job no more; it goes on, and can be attached to again."""
         if watcher := watcher_of(self):
@@ -422,7 +428,7 @@ class BatchSchedulerExecutor(BatchOrders):
             "native_id": native_id, "submit_time": submitted, "confirmed_at": submitted,
             **self._submissions.said.pop(job.id, {})}))
         identity = Identity(frozenset((job.id, tag or job.id)), self._user(), self.native_name(job), since=submitted,
-                            until=time.time())
+                            until=time.time(), after=self._earlier.pop(job.id, {}).get(native_id))
         followed = Followed(self, job, native_id, own=True, identity=identity)
         followed.sure_until = followed.since + JUST_MADE_S - max(time.time() - submitted, 0.0)
         follow(followed, self._first_delay())

@@ -24,6 +24,7 @@ from typing import Any
 
 from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._answers import by_tag, job_state, waiting
 from psij.executors.batch._changes import Changes, megabytes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
@@ -34,7 +35,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     SourceOffError,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState

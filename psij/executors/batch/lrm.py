@@ -9,10 +9,9 @@ from __future__ import annotations
 import fnmatch
 import logging
 import os
-import re
 import subprocess
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
@@ -24,6 +23,7 @@ from typing import IO, Any, ClassVar
 
 from psij._plugins import EXECUTORS
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._answers import array_id, job_state, line_blocks, whole_lines
 from psij.executors.batch._changes import Changes, commands, differences
 from psij.executors.batch._files import KEEP, recorded
 from psij.executors.batch._followed import LastAnswer
@@ -52,9 +52,7 @@ from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Around, Told
 from sssjob.lrm.answers import SubmitAnswers, behind_notices
-from sssjob.lrm.states import NativeState, Stage
-from sssjob.lrm.usage import present
-from sssjob.lrm.waits import HELD
+from sssjob.lrm.states import NativeState
 from sssjob.templates import render_planned
 from sssjob.templates.quoting import (
     HOST_MARK,
@@ -69,8 +67,7 @@ from sssjob.templates.quoting import (
     word,
 )
 
-__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "job_state", "resolved", "standing", "waiting", "warn_unknown",
-           "whole_lines"]
+__all__ = ["LrmExecutor", "Row", "resolved"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
@@ -78,29 +75,7 @@ _APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _ANY_TAG = "?" * 8 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 12     # as a pattern of file names
 _log = logging.getLogger("psij")
 
-_PIECE = 1 << 16        # characters of a long answer that are taken apart at once
 _HERE = '$(grep -cxF -- "$(hostname)" "$PSIJ_NODEFILE")'      # lines of the node file that are this host's
-
-
-def whole_lines(out: str) -> list[str]:
-    """The lines of an answer. Raises ValueError where the last one is cut off: what would follow is missing too, and
-    may be of a job that is shown."""
-    *lines, rest = out.split("\n")
-    if rest:
-        raise ValueError(f"the answer is cut off behind {rest[-80:]!r}")
-    return lines
-
-
-def _pieces(out: str, start: int) -> Iterator[list[str]]:
-    """The whole lines of a list of jobs from a place on, some at a time: of a million jobs few are wanted. One that was
-    cut off is left out: each line tells of one job, and of a job that is not there others are asked."""
-    while start < len(out):
-        end = out.find("\n", start + _PIECE)
-        end = out.rfind("\n", start) if end < 0 else end
-        if end < 0:
-            return
-        yield out[start:end].split("\n")
-        start = end + 1
 
 
 class LrmExecutor(BatchSchedulerExecutor):
@@ -245,7 +220,7 @@ class LrmExecutor(BatchSchedulerExecutor):
         fresh, lines = [header + newline], dict[str, str]()
         listed: dict[str, JobStatus | None] = {}
         before = last_answer.lines
-        for some in _pieces(out, len(header) + 1):
+        for some in line_blocks(out, len(header) + 1):
             for line in some:
                 native_id = before.get(line)
                 if native_id is not None:
@@ -479,19 +454,6 @@ def _members_of_script(spec: JobSpec) -> dict[str, object]:
     return {name: value for name, value in spec._values().items() if name not in ("name", "resources", "attributes")}
 
 
-def array_id(native_id: str) -> str:
-    """The id of the array that ``12_3``, ``12_[4-9%2]`` or ``12.3`` is an element of; any other id as it is."""
-    return re.split(r"[_.\[]", native_id, maxsplit=1)[0]
-
-
-def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[str, list[str]]:
-    """Native ids by tag, each once and the oldest first. shown: (tag, native id). age: of an id, to sort by."""
-    native_ids: dict[str, set[str]] = {}
-    for tag, native_id in shown:
-        native_ids.setdefault(tag, set()).add(native_id)
-    return {tag: sorted(ids, key=age) for tag, ids in native_ids.items()}
-
-
 def resolved(spec: JobSpec, guard: Sequence[str] = (), host: Host = HERE) -> JobSpec:
     """The specification for launchers: all paths absolute. guard: words before the program."""
     base = directory(spec, host)
@@ -511,42 +473,3 @@ def _is_resolved(spec: JobSpec) -> bool:
     paths = (spec.stdin_path, spec.stdout_path, spec.stderr_path, spec.pre_launch, spec.post_launch)
     return (all(path is None or path.is_absolute() for path in paths)
             and not any(map(needs_env, spec.environment or ())))
-
-
-#: What PSI/J makes of a native state; None: the state of the job stays as it was. Of a job that is over, its exit says
-#: whether it completed.
-_JOB_STATES: dict[Stage, JobState | None] = {
-    Stage.WAITING: JobState.QUEUED, Stage.HELD: JobState.QUEUED, Stage.AGAIN: JobState.QUEUED,
-    Stage.RUNNING: JobState.ACTIVE, Stage.SUSPENDED: JobState.ACTIVE, Stage.ENDED: JobState.COMPLETED,
-    Stage.DONE: JobState.COMPLETED, Stage.FAILED: JobState.FAILED, Stage.CANCELED: JobState.CANCELED,
-    Stage.SILENT: None}
-
-
-def job_state(native: NativeState | None, word: str, kind: str) -> JobState | None:
-    """The state that PSI/J makes of a native one; None, with a warning, for a word that is not known.
-
-    word: as the manager wrote it. kind: as ``Flux's job state``.
-    """
-    if native is None:
-        warn_unknown(kind, word)
-        return None
-    return _JOB_STATES[native.stage]
-
-
-def standing(native: NativeState, common: JobState, kind: str | None = None) -> dict[str, Any]:
-    """The metadata of a job that a state tells of: its phase, and of one that waits what ``waiting`` says."""
-    return present({"phase": native.phase}) | (waiting(native, kind) if common is JobState.QUEUED else {})
-
-
-def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
-    """The metadata of a job that waits: what is done with it, why it waits in kind (``sssjob.lrm.waits``), and whether
-    the state says that it was put back into the queue. kind: as the reason says it, None where there is none."""
-    held = native.stage is Stage.HELD or kind == HELD
-    facts = {"phase": native.phase or ("HELD" if held else None),
-             "waits": native.waits or (HELD if held else kind), "requeued": native.stage is Stage.AGAIN or None}
-    return present(facts)
-
-
-def warn_unknown(kind: str, state: str) -> None:
-    """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
-    warn_once((kind, state), "%s %r is not known; jobs in it keep their last state", kind, state)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._answers import by_tag, standing
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._identity import Claim, Whose, tags_in
@@ -43,14 +44,14 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing
+from psij.executors.batch.lrm import LrmExecutor, Row
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
-from sssjob.lrm.lsf import ANSWERS, STATES, moment, reason_of, recorded, waits_for
+from sssjob.lrm.lsf import ANSWERS, STATES, moment, reason_of, recorded, run_limit, waits_for
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage, present
@@ -185,8 +186,7 @@ class LsfJobExecutor(LrmExecutor):
 
     def _format_duration(self, duration: timedelta) -> str:
         """``hours:minutes``, rounded up."""
-        minutes = -int(-duration.total_seconds() // 60)
-        return f"{minutes // 60}:{minutes % 60:02}"
+        return run_limit(-int(-duration.total_seconds() // 1))
 
     # --- states ----------------------------------------------------------------------------------------------------
 

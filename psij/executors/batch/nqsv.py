@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._answers import standing, whole_lines
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._options import (
     custom_directives,
@@ -37,7 +38,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, standing, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._answers import by_tag, standing
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._followed import LastAnswer
@@ -37,7 +38,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing
+from psij.executors.batch.lrm import LrmExecutor, Row
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
+from psij.executors.batch._answers import by_tag, standing, whole_lines
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
@@ -42,7 +43,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec

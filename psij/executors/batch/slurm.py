@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._answers import array_id, by_tag, whole_lines
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text
 from psij.executors.batch._changes import Changes, megabytes
 from psij.executors.batch._cluster import Cluster, first
@@ -54,7 +55,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, array_id, by_tag, resolved, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row, resolved
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
