@@ -30,8 +30,8 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 @click.option("--xpath", "version", type=click.Choice(["1.0", "3.1"]), metavar="VERSION",
               help="Version of XPath: 1.0 or 3.1 (default: what the expression needs).")
-@click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size. Large files are asked "
-                                         "so anyway where the answer is the same.")
+@click.option("--stream", is_flag=True, help="Job by job, in bounded memory, for groups of any size. "
+                                         "Large files are asked so anyway where the answer is the same.")
 @click.option("--effective", is_flag=True, help="Each job as it counts: with all defaults folded in.")
 @click.option("--format", "form", type=click.Choice(["xml", "text", "jsonl"]), metavar="FORM",
               help="How results are written: xml, text or jsonl (default: xml; jsonl with --json).")
