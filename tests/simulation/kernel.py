@@ -454,6 +454,8 @@ class _Queue:
         kernel.step_aside()
         until = None if timeout is None else kernel.now + timeout
         while not self._items:
+            if kernel.over:             # who waits in a loop, behind ``finally``, would never end
+                raise greenlet.GreenletExit
             if not block or kernel.current is None or (until is not None and kernel.now >= until):
                 raise queue.Empty
             task = kernel.current
