@@ -15,7 +15,6 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import psij
@@ -408,7 +407,7 @@ class Engine:
                 if verdict:
                     self.submitting.once_more(job)
                 return
-            if not verdict and self._may_be_unmet(job):     # its manager may have taken it out for that
+            if not verdict and self.gates.may_be_unmet(job, self.heard):    # its manager took it out
                 self.doubted[id(job)] = job
                 return
         outcome = job.verdict()
@@ -424,13 +423,6 @@ class Engine:
         for why in job.not_its_own:
             self.findings.add(LEFT_OUT, job.plan.label, f"{job.plan.label}: {why}", path=job.place)
         self.end(job, outcome)
-
-    def _may_be_unmet(self, job: Running) -> bool:
-        """Whether what a job waits for may have ended already, of which only the end is not known yet: then nobody may
-        have cancelled the job, and its manager has taken it out of the queue because its turn could not come."""
-        return any(other.of.owned and other.word == "running" and not all(map(partial(self.heard, other),
-                                                                             range(len(other.seen))))
-                   for other in self.gates.open_sides(job))
 
     def end(self, job: Running, outcome: JobOutcome) -> None:
         """A job has ended, or will never start. One that got no native id is called in its document what it was called

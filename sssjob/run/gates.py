@@ -6,7 +6,7 @@ thousand steps and not a million. Nothing is started or asked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sssjob.run.plan import Need
@@ -124,7 +124,23 @@ class Gates:
         broken = next((gate.need for gate in gates if gate.broken), None)
         return all(gate.decided for gate in gates) if broken is None else broken
 
-    def open_sides(self, job: Running) -> list[Running]:
+    def may_be_unmet(self, job: Running, heard: Callable[[Running, int], bool]) -> bool:
+        """Whether what a job waits for, or what that waits for, may have ended already, of which only the end is not
+        known yet: then nobody may have cancelled the job, and its manager has taken it out of the queue because its
+        turn could not come. heard: whether it is known how a part stands."""
+        others, looked_at = self._open_sides(job), set[int]()
+        while others:
+            other = others.pop()
+            if id(other) in looked_at or not (other.of.owned and other.word == "running"):
+                continue
+            looked_at.add(id(other))
+            if not all(heard(other, part) for part in range(len(other.seen))):
+                return True
+            if other.waits and not other.started:
+                others += self._open_sides(other)
+        return False
+
+    def _open_sides(self, job: Running) -> list[Running]:
         """The jobs that a job still waits for."""
         return [other for gate in self.of(job) if not gate.decided for side in gate.sides for other in side.jobs
                 if not other.ended]

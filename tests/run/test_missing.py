@@ -104,7 +104,7 @@ def test_what_accounting_calls_running_is_counted_over_clients_that_only_look(
         assert not desk.client().wait(["a"], 1.0)[1]
         for _ in range(2):
             assert looked(desk) == ("Running", "missing: accounting has no end of it, and no queue lists it", True)
-        assert len([data for data in desk.events("a", "status") if "missing_since" in data["metadata"]]) == 1
+        assert len([data for data in desk.events("a", "status") if "missing_since" in data.get("metadata", {})]) == 1
         desk.config.lost_after = 0.01
         state, why, _ = looked(desk)
         assert state == "Completed" and str(why).startswith("lost: ")

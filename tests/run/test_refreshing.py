@@ -177,4 +177,5 @@ def test_a_late_record_of_a_job_that_was_put_back_is_held_against_its_exit_file(
     before.metadata["sources"] |= {"start_time": "exit-file", "end_time": "exit-file"}
     status = _late.complete(before, {"sacct": record("COMPLETED 0:0")}, {})
     assert status is not None and [one.text for one in disagreements(status)] == [
-        "EndTime: sacct says 120, exit-file 96; the former counts, for the nodes were kept for 24 s after the job's own end"]
+        "EndTime: sacct says 120, exit-file 96; the former counts, for the nodes were kept for 24 s after the job's "
+        "own end"]

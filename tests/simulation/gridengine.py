@@ -124,10 +124,11 @@ class GridEngine(Cluster):
             letters = ("R" if len(job.runs) > (run is not None) else "") + (
                 "s" if job.state == "SUSPENDED" else "r" if run is not None else
                 "hqw" if job.held or job.after else "qw")
+            awaited = "".join(f"<predecessor_jobs>{number}</predecessor_jobs>" for _, number in job.after)
             lines.append(f"    <job_list state=\"{word}\"><JB_job_number>{job.number}</JB_job_number>"
                          f"<JB_name>{escape(job.name, quote=False)}</JB_name><JB_owner>{name_of(job.user)}</JB_owner>"
                          f"<state>{letters}</state>{when}<queue_name>{'all.q@node1' if run is not None else ''}"
-                         f"</queue_name><slots>1</slots>{tasks}</job_list>\n")
+                         f"</queue_name><slots>1</slots>{tasks}{awaited}</job_list>\n")
         return Answer(0, "".join(lines) + "  </queue_info>\n  <job_info>\n  </job_info>\n</job_info>\n")
 
     def _contexts(self, wanted: str, jobs: list[NativeJob]) -> Answer:
