@@ -284,29 +284,16 @@ class _One:
               of_script: tuple[Findings, Findings] | None) -> int:
         """All jobs are translated before the first file is written: under Reject there is none. of_script: what
         reading a script has found, which is shown with all that its jobs add, each cause once, but for what writing
-        them withdraws; None: findings are shown job by job, those of what all jobs inherit once."""
+        them withdraws; None: findings that jobs share are shown once."""
         session, how = self.session, self.how
         shown: list[Finding] = []
-        placed: set[tuple[int, int, str, str]] = set()
-
-        def report(findings: Findings) -> None:
-            """Report findings at once, or with all others of a script."""
-            if of_script is not None:
-                shown.extend(findings)
-                return
-            for finding in findings:
-                key = finding.line, finding.column, finding.rule, finding.message
-                if not finding.line or key not in placed:
-                    session.report([finding])
-                placed.add(key)
-
         findings = Findings(document.path)
         findings.places = document.places
         for group in document.groups():
             findings.add("SSS501", "JobGroup", "the files of single jobs have no place for "
                          f"{', '.join(dict.fromkeys(p.tag for p in group.properties()))} of the group",
                          policy=session.policy or Policy.WARN, within=group, path="/JobGroup")
-        report(findings)
+        shown.extend(findings)
         taken: dict[str, int] = {}
         results, places = Results(), dict[str, tuple[int, int]]()
         try:
@@ -316,11 +303,15 @@ class _One:
                 findings = Findings(document.path)
                 files = how.files(single, how.writing(findings, policy, file_name(name, taken, "")))
                 places |= {name: results.add(text) for name, text in files.items()}
-                report(findings)
+                shown.extend(findings)
                 if self.explain:
                     self._explained(single)
         finally:
-            session.report_once([*itertools.chain(*(of_script or ())), *shown], again=True)
+            if of_script is None:           # what stands in the defaults of a group is found with each job
+                placed = {(f.line, f.column, f.rule, f.message, f.line or id(f)): f for f in shown}
+                session.report(placed.values(), document)
+            else:
+                session.report_once([*itertools.chain(*of_script), *shown], again=True)
         if session.errors:
             return 1
         how.options.check(how.target)
