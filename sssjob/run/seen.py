@@ -44,8 +44,11 @@ class Seen:
             self.put_back = bool(metadata.get("requeued"))
         self.renamed = metadata.get("renamed", self.renamed)
         submitted = metadata.get("submit_time")
-        if submitted is not None and not self._is_time_put_back(metadata, submitted):
-            self.submitted, self.dated = submitted, self.dated or "native_state" in metadata
+        if submitted is not None:
+            if not self._is_time_put_back(metadata, submitted):
+                self.submitted, self.dated = submitted, self.dated or "native_state" in metadata
+            elif "start_time" not in metadata and self.started is not None and submitted > self.started:
+                self.put_back = True        # while nobody looked: the start that is known is of an earlier run
         self.started = metadata.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
