@@ -152,8 +152,8 @@ def test_the_time_of_a_requeue_is_none_where_the_first_start_was_never_seen(know
 
 
 def test_a_job_that_was_put_back_and_cancelled_unseen_did_not_run_until_then() -> None:
-    """Without accounting: its own record tells the first start, the queue only that it is in it since later. It was held
-    to have run all the time (seed 11059162)."""
+    """Without accounting: its own record tells the first start, the queue only that it is in it since later. It was
+    held to have run all the time (seed 11059162)."""
     seen = Seen()
     seen.take(JobStatus(JobState.ACTIVE, metadata={"start_time": 20.0, "sources": {"start_time": "start-record"}}))
     seen.take(JobStatus(JobState.CANCELED, metadata={
