@@ -102,7 +102,7 @@ class Script:
     @cached_property
     def readable(self) -> bool:
         """Whether a shell of the grammar runs it."""
-        from sssjob.translators.bodies.interpreters import SHELLS, interpreter
+        from sssjob.translators.bodies.languages import SHELLS, interpreter
 
         return interpreter(self.lines[0].text if self.lines else "") in SHELLS
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BUILT_IN", "GROUP", "SCRIPT_FORMATS", "get", "names"]
 
 GROUP: Final = "sssjob.translators"
-#: name -> module; each has a ``TRANSLATOR``.
+#: name -> module; each has a ``TRANSLATOR``, or ``TRANSLATORS`` by name.
 BUILT_IN: Final[dict[str, str]] = {
     "sss": "sssjob.translators.specs.sss",
     "sss-json": "sssjob.translators.specs.sss_json",
@@ -29,12 +29,8 @@ BUILT_IN: Final[dict[str, str]] = {
     "jsdl": "sssjob.translators.specs.jsdl",
     "adl": "sssjob.translators.specs.adl",
     "xrsl": "sssjob.translators.specs.xrsl",
-    "sinfo-json": "sssjob.translators.specs.sinfo_json",
-    "pbsnodes": "sssjob.translators.specs.pbsnodes",
-    "qhost": "sssjob.translators.specs.qhost",
-    "condor-status": "sssjob.translators.specs.condor_status",
-    "flux-resource": "sssjob.translators.specs.flux_resource",
-    "glue2": "sssjob.translators.specs.glue2",
+    **dict.fromkeys(("sinfo-json", "pbsnodes", "qhost", "condor-status", "flux-resource", "glue2"),
+                    "sssjob.translators.specs._offers"),
     "slurm": "sssjob.translators.scripts.slurm",
     "pbspro": "sssjob.translators.scripts.pbspro",
     "torque": "sssjob.translators.scripts.torque",
@@ -95,7 +91,8 @@ def get(name: str) -> Translator:
     """
     if name not in _loaded:
         if name in BUILT_IN:
-            _loaded[name] = import_module(BUILT_IN[name]).TRANSLATOR
+            module = import_module(BUILT_IN[name])
+            _loaded[name] = module.TRANSLATORS[name] if hasattr(module, "TRANSLATORS") else module.TRANSLATOR
         elif (entry := _entries().get(name)) is None:
             raise UsageError(_unknown(name))
         else:

@@ -21,7 +21,7 @@ from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import COLUMNS, Batch, RowBatch, Tally, batch, shown
-from sssjob.document.ended import Ended
+from sssjob.document.endings import Ended
 from sssjob.document.held import seconds
 from sssjob.document.inherit import effective
 from sssjob.document.model import Document, Job, JobDefaults

@@ -17,7 +17,7 @@ from sssjob.accounting.currencies import digits_of
 from sssjob.accounting.facts import Facts
 from sssjob.accounting.pricing import Charge, Uncharged, charge
 from sssjob.accounting.rates import Rate, RateSet
-from sssjob.document.ended import Ended
+from sssjob.document.endings import Ended
 from sssjob.document.inherit import effective
 from sssjob.document.model import Job, JobDefaults
 from sssjob.document.units import byte_factor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sssjob.document.ended import Ended, Run, run_of
+from sssjob.document.endings import Ended, Run, run_of
 from sssjob.document.model import Job, JobDefaults
 
 __all__ = ["Unended"]

@@ -195,7 +195,7 @@ def _arc(site: Site, path: str, seconds: float) -> Machine:
 
 
 def _local(ask: _Manager) -> Machine:
-    from sssjob.lrm.local_nodes import this_machine
+    from sssjob.lrm.nodes import this_machine
 
     return this_machine()
 

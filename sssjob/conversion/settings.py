@@ -62,22 +62,14 @@ def _seconds(value: object) -> object:
     return value
 
 
-def _count(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COUNT:
-        raise ValueError(f"is to be a whole number from 1 to {_MOST_COUNT}")
-    return value
+def _whole(most: int) -> Callable[[object], object]:
+    def check(value: object) -> object:
+        """The value, if it is a whole number from 1 on. Raises ValueError."""
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise ValueError(f"is to be a whole number from 1 to {most}")
+        return value
 
-
-def _few(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_COMMANDS:
-        raise ValueError(f"is to be a whole number from 1 to {_MOST_COMMANDS}")
-    return value
-
-
-def _bytes(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_BYTES:
-        raise ValueError(f"is to be a whole number from 1 to {_MOST_BYTES}")
-    return value
+    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +107,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("launcher", "what starts the tasks of jobs that do not say it"),
     Setting("polling_interval", "seconds between two questions for the states of jobs, at most", _seconds, 30),
     Setting("command_timeout", "seconds that a command of the resource manager may take", _seconds, 60),
-    Setting("submit_commands", "submit commands of an executor that run at a time", _few, 2),
+    Setting("submit_commands", "submit commands of an executor that run at a time", _whole(_MOST_COMMANDS), 2),
     Setting("accounting_delay", "seconds that a job that has ended waits for its accounting record", _seconds, 10),
     Setting("lost_after", "seconds that a job of which nothing is known counts as alive", _seconds, 60),
     Setting("work_directory", "where scripts and records of jobs are", _place, "~/.psij/work"),
-    Setting("max_queued", "jobs of an executor that may be submitted and not have ended at a time", _count),
-    Setting("max_queued_total", "the same of all executors together", _count, general=True),
+    Setting("max_queued", "jobs of an executor that may be submitted and not have ended at a time",
+            _whole(_MOST_COUNT)),
+    Setting("max_queued_total", "the same of all executors together", _whole(_MOST_COUNT), general=True),
     Setting("parallel_environment", "of Grid Engine, for jobs of several slots"),
     Setting("memory_resource", "what Grid Engine is asked for memory by", default="mem_free"),
     Setting("gpu_resource", "what Grid Engine is asked for GPUs by"),
     Setting("exclusive_resource", "what Grid Engine is asked for whole hosts by"),
-    Setting("cores_per_node", "of each node of Cobalt", _count),
+    Setting("cores_per_node", "of each node of Cobalt", _whole(_MOST_COUNT)),
     Setting("facility", "the address of a facility with the IRI API, for the executor `iri`, or of an ARC computing "
             "element, for `arc`, up to its version"),
     Setting("resource", "what runs the jobs at a facility of `iri`"),
@@ -144,7 +137,8 @@ OF_SITES: Final[Mapping[str, Setting]] = {one.name: one for one in (
     Setting("ssh_host", "where the resource manager is"),
     Setting("ssh_setup", "a line of sh with which each command there begins"),
     Setting("ssh_directory", "what relative paths of jobs refer to there"),
-    Setting("ssh_staging_bytes", "the most of one file or folder that is brought there or fetched", _bytes),
+    Setting("ssh_staging_bytes", "the most of one file or folder that is brought there or fetched",
+            _whole(_MOST_BYTES)),
     Setting("parallel_environments", "of Grid Engine, each with how it spreads slots", _rules),
 )}
 

@@ -20,18 +20,7 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from sssjob.document._levels import (
-    Level,
-    Origin,
-    Resolved,
-    Seen,
-    Shared,
-    Slot,
-    further,
-    policy_in,
-    read_units,
-    resolve,
-)
+from sssjob.document._levels import Level, Origin, Resolved, Seen, Shared, Slot, further, policy_in, read_units, resolve
 from sssjob.document._tied import bracketed
 from sssjob.document.element import Container, Item, Property, Value
 from sssjob.document.model import (

@@ -17,9 +17,8 @@ from enum import IntEnum
 from typing import Any
 
 from sssjob.errors import UsageError
-from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
+from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, Start, integer, members
 from sssjob.fluxexec.rules import PROFILES
-from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import read_usage
 from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ProtocolError

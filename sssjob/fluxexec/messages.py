@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sssjob.lrm.flux.errors import ProtocolError
+from sssjob.lrm.flux.jobspec import Jobspec, Resources, read_jobspec, read_r
 
-__all__ = ["EXCEPTION", "HELLO", "Event", "Message", "Request", "Response", "from_line", "integer", "members",
-           "to_line"]
+__all__ = [
+    "EXCEPTION", "HELLO", "Event", "Message", "Request", "Response", "Start", "from_line", "integer", "members",
+    "read_start", "to_line",
+]
 
 HELLO = "job-manager.exec-hello"
 EXCEPTION = "job-exception"
@@ -125,3 +128,29 @@ def integer(data: dict[str, Any], key: str, default: int | None = None, least: i
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << bits:
         raise ProtocolError(f"{key} is {'missing' if value is None else 'no whole number in range'}")
     return value
+
+
+# A start request: what its payload says. Sources: RFC 32 (Start Request), RFC 14 and 20 for what is in it.
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """resources: None where the request has no R (before 2023)."""
+
+    id: int
+    userid: int
+    reattach: bool
+    jobspec: Jobspec
+    resources: Resources | None
+
+
+def read_start(request: Request) -> Start:
+    """A start request. What a job manager in this process has read itself is not read again. Raises ProtocolError."""
+    if isinstance(request.read, Start):
+        return request.read
+    payload = members(request.payload, "the request")
+    reattach = payload.get("reattach")
+    if not isinstance(reattach, bool):
+        raise ProtocolError("reattach is not true or false")
+    resources = None if payload.get("R") is None else read_r(payload["R"])
+    return Start(integer(payload, "id"), integer(payload, "userid", bits=32), reattach,
+                 read_jobspec(payload.get("jobspec")), resources)

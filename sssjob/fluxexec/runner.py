@@ -26,9 +26,9 @@ from psij import InvalidJobException, Job, JobExecutor, JobSpec, JobState, JobSt
 from psij.references import literal
 from sssjob.document.lexical import LexicalError
 from sssjob.fluxexec.loop import Loop
+from sssjob.fluxexec.messages import Start
 from sssjob.fluxexec.psijspec import spec_of
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Up, What
-from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.usage import usage_of
 from sssjob.lrm.flux.errors import JobspecError
 from sssjob.lrm.flux.jobspec import Jobspec, shares

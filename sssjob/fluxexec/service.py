@@ -16,9 +16,19 @@ from typing import Any, Protocol
 
 from sssjob.fluxexec.loop import Loop, Timer
 from sssjob.fluxexec.machine import JobMachine, Phase
-from sssjob.fluxexec.messages import EXCEPTION, HELLO, Event, Message, Request, Response, integer, members
+from sssjob.fluxexec.messages import (
+    EXCEPTION,
+    HELLO,
+    Event,
+    Message,
+    Request,
+    Response,
+    Start,
+    integer,
+    members,
+    read_start,
+)
 from sssjob.fluxexec.rules import StreamRules
-from sssjob.fluxexec.start import Start, read_start
 from sssjob.fluxexec.transport import Channel
 from sssjob.fluxexec.usage import together
 from sssjob.lrm.flux.errors import EXEC_LIMITS, ExecLimitError, ExecLimits, ProtocolError

@@ -13,8 +13,8 @@ from pathlib import PurePath
 from signal import SIGKILL, SIGTERM
 
 from sssjob.fluxexec.loop import Loop, Timer
+from sssjob.fluxexec.messages import Start
 from sssjob.fluxexec.service import Ended, Report, Up, What
-from sssjob.fluxexec.start import Start
 from sssjob.lrm.flux.errors import JobspecError
 from sssjob.lrm.flux.jobspec import Jobspec, shares
 from sssjob.lrm.idset import Idset

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from sssjob.lrm import waits
+from sssjob.lrm.acceptance import Judge, at_least, one_word
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total, utc
 from sssjob.lrm.states import NativeState, Stage, by_word
 from sssjob.lrm.usage import Usage, quantity
 
-__all__ = ["ANSWERS", "STATES", "limit", "moment", "recorded"]
+__all__ = ["ANSWERS", "JUDGE", "STATES", "limit", "moment", "recorded"]
 
 STATES: Final[Mapping[str, NativeState]] = by_word(
     NativeState("queued", Stage.WAITING),
@@ -65,3 +66,10 @@ ANSWERS: Final = SubmitAnswers(
     full=re.compile(r"the limit of \d+ jobs per user", re.IGNORECASE),      # maxqueued of a queue
     later=re.compile(r"failed to connect|draining|try again|is not (accepting|running)", re.IGNORECASE),
     unknown=re.compile(r"timed out|timeout|connection reset|broken pipe|error submitting job", re.IGNORECASE))
+
+
+# What qsub of Cobalt refuses. Source: qsub.py of Cobalt, which wants a time and a number of nodes.
+
+JUDGE: Final = Judge("qsub", {
+    "--nodecount": at_least(1), "--proccount": at_least(1), "--queue": one_word(", ", "queue"),
+}, needed={"--nodecount": "a number of nodes is required", "--time": "a time limit is required"})

@@ -6,16 +6,19 @@ Sources: condor_includes/proc.h, JobStatus; the job ClassAd attributes of the HT
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
+from sssjob.lrm.acceptance import Judge, Refusal, at_least, bounded
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage
 
-__all__ = ["ANSWERS", "CPU", "NUMBERS", "STATES", "cpu", "ended_at", "host_of", "in_use", "peak", "recorded",
-           "started_at", "state_of"]
+__all__ = [
+    "ANSWERS", "CPU", "JUDGE", "NUMBERS", "STATES", "cpu", "ended_at", "host_of", "in_use", "peak", "recorded",
+    "started_at", "state_of",
+]
 
 _N = TypeVar("_N", int, float, Decimal)
 _Number = Callable[[str], _N | None]
@@ -110,3 +113,19 @@ ANSWERS: Final = SubmitAnswers(
                      r"submits are disabled", re.IGNORECASE),
     unknown=re.compile(r"failed to commit|timed out|timeout|connection (reset|closed)|failed submission",
                        re.IGNORECASE))
+
+
+# What condor_submit refuses. Sources: submit_utils.cpp of HTCondor; condor_submit(1); the 23.0 bindings.
+
+def _group(value: str) -> str:
+    """The name of a group; a placeholder of a template may have blanks."""
+    return "holds a blank" if any(map(str.isspace, value)) and "{" not in value else ""
+
+
+def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
+    if not any(options.get(name, "").strip() for name in ("executable", "docker_image", "container_image", "shell")):
+        yield Refusal("executable", "neither an executable nor a container is named", missing=True)
+
+
+JUDGE: Final = Judge("condor_submit", {"accounting_group": _group, "machine_count": at_least(1),
+                                       "max_retries": at_least(0), "priority": bounded(-2**31, 2**31 - 1)}, _together)

@@ -5,6 +5,8 @@ Each manager's answers are read in a module of its own (``slurm_nodes``, ``sge_n
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,8 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-__all__ = ["ANYWHERE", "GPU", "LICENSE", "TEN_YEARS_S", "UNKNOWN", "Counted", "Limits", "Node", "Pool", "Shape",
-           "pools", "xml_root"]
+__all__ = [
+    "ANYWHERE", "GPU", "LICENSE", "TEN_YEARS_S", "UNKNOWN", "Counted", "Limits", "Node", "Pool", "Shape", "pools",
+    "this_machine", "xml_root",
+]
 
 #: How long a job may run where its manager says that there is no limit.
 TEN_YEARS_S: Final = 10 * 365 * 86400
@@ -134,3 +138,14 @@ def _common(shapes: list[Shape]) -> Shape:
                if all(kind in own for own in counts)]
     return Shape(min(s.processors for s in shapes), min(s.memory for s in shapes), min(s.gpus for s in shapes),
                  tuple(sorted(features)), tuple(counted))
+
+
+# This machine as what it offers to jobs that the executor ``local`` starts: it has no queues, and nothing ends a job.
+#
+# Sources: sched_getaffinity(2), sysconf(3).
+
+def this_machine() -> tuple[list[Node], dict[str, Limits]]:
+    """One node with the processors that this process may use and all memory, and that it has no limits."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    shape = Shape(len(os.sched_getaffinity(0)), memory)
+    return [Node(socket.gethostname(), {ANYWHERE: shape})], {ANYWHERE: Limits(open=True, duration=TEN_YEARS_S)}

@@ -6,20 +6,24 @@ Sources: qstat(1B), job states; pbs_job.h; job.h of Torque; pbs_resources(7); qs
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from sssjob.lrm import clocks, waits
+from sssjob.lrm.acceptance import Judge, Refusal, bounded, one_word
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
+from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sizes import Size, in_bytes, suffixes
 from sssjob.lrm.states import NativeState, Stage, by_word
 from sssjob.lrm.usage import Usage, quantity, whole
 
-__all__ = ["ANSWERS", "FAILURES", "SIZE", "STATES", "TORQUE_ANSWERS", "WAITS",
-           "ended", "exec_host", "exit_status", "moment", "recorded", "seconds", "waits_for"]
+__all__ = [
+    "ANSWERS", "FAILURES", "PBSPRO_JUDGE", "SIZE", "STATES", "TORQUE_ANSWERS", "TORQUE_JUDGE", "WAITS", "ended",
+    "exec_host", "exit_status", "moment", "recorded", "seconds", "waits_for",
+]
 
 #: Letters of job_state, some with a substate that says more.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -181,3 +185,72 @@ ANSWERS: Final = SubmitAnswers(
 TORQUE_ANSWERS: Final = replace(
     ANSWERS, native_id=re.compile(r"\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?", re.ASCII),
     submitted=re.compile(r"(\d{1,15}(?:\[\d*\]|-\d{1,10})?(?:\.[\w.-]{1,255})?)", re.ASCII))
+
+
+# What qsub of PBS Pro and OpenPBS refuses.
+#
+# Sources: chk_Jrange.c, ck_job_name.c and parse_destid.c of OpenPBS; PBS_MAXJOBNAME of pbs_ifl.h; the flag
+# ATR_DFLAG_CVTSLT of pbs_ecl_svr_resc_def.c; verify_value_mailpoints of ecl_verify_values.c, and what its own test of
+# ``-m j`` expects; qsub(1B), -l and -p.
+
+_RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?:%\d{1,9})?", re.ASCII)
+#: Resources that the server makes a select of; they cannot stand beside one, nor beside place.
+_OF_CHUNKS: Final = ("ncpus", "mem", "vmem", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "arch", "host",
+                     "vnode", "aoe", "nodes")
+
+
+def _indices(value: str) -> str:
+    span = _RANGE.fullmatch(value)
+    if span is None:
+        return "is no range of indices"
+    if int(span[2]) <= int(span[1]):
+        return "the end of a range is above its start"
+    return "a step is at least 1" if span[3] is not None and not int(span[3]) else ""
+
+
+_EVENTS: Final = re.compile(r"n|[abej]*[abe][abej]*")
+
+
+def _pbspro_events(value: str) -> str:
+    return "" if _EVENTS.fullmatch(value) else "is n alone, or letters of abej of which j is not the only one"
+
+
+def _resources(options: Mapping[str, str]) -> Iterator[Refusal]:
+    if "j" in options.get("-m", "") and "-J" not in options:
+        yield Refusal("-m", "only an array has mail of its elements (j)")
+    beside = next((name for name in ("select", "place") if f"-l {name}" in options), None)
+    if beside is None:
+        return
+    for name in _OF_CHUNKS:
+        if f"-l {name}" in options:
+            yield Refusal(f"-l {name}", f"-l {name} and -l {beside} exclude each other")
+
+
+PBSPRO_JUDGE: Final = Judge("qsub", {
+    "-J": _indices, "-m": _pbspro_events, "-N": JOB_NAMES["pbspro"].fault, "-q": one_word(", ", "destination"),
+    "-p": bounded(-1024, 1023),
+}, _resources)
+
+
+# What qsub of Torque refuses. Sources: qsub(1B) of Torque, -N, -p, -q, -t; array_func.c, parse_array_request;
+# process_opt_m of qsub_functions.c.
+
+_TORQUE_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+
+def _torque_indices(value: str) -> str:
+    spans = [_TORQUE_RANGE.fullmatch(part) for part in re.sub(r"%\d{1,9}\Z", "", value).split(",")]
+    if None in spans:
+        return "is no list of indices"
+    backwards = any(span is not None and span[2] is not None and int(span[2]) < int(span[1]) for span in spans)
+    return "a range runs backwards" if backwards else ""
+
+
+def _torque_events(value: str) -> str:
+    return "" if re.fullmatch(r"n|p|[abef]+", value) else "is n or p alone, or letters of abef"
+
+
+TORQUE_JUDGE: Final = Judge("qsub", {
+    "-t": _torque_indices, "-m": _torque_events, "-N": JOB_NAMES["torque"].fault, "-q": one_word(", ", "destination"),
+    "-p": bounded(-1024, 1023),
+})

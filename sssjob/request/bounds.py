@@ -15,18 +15,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from sssjob.document.element import Property
-from sssjob.request.tree import (
-    NEGATED,
-    ROWS,
-    AllOf,
-    AnyOf,
-    Node,
-    Not,
-    Predicate,
-    Preferred,
-    factor_of,
-    identity_of,
-)
+from sssjob.request.tree import NEGATED, ROWS, AllOf, AnyOf, Node, Not, Predicate, Preferred, factor_of, identity_of
 
 __all__ = ["Bounds", "Exact", "Key", "Spent", "Ways", "amount_of", "bounds_of", "key_of"]
 

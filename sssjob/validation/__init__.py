@@ -20,11 +20,27 @@ from sssjob.findings import Findings, Severity
 from sssjob.limits import Limits
 from sssjob.request.tree import AMOUNTS, parse
 from sssjob.validation._looks import LOOKS, OVER, Found, Looks, Place
-from sssjob.validation._made import tell_made
+from sssjob.xml._in_order import in_order
+from sssjob.xml._rereading import record, reread
 from sssjob.xml.profiles import Profile
 from sssjob.xml.profiles import profile as profile_of
 
 __all__ = ["check"]
+
+
+def tell_made(document: Document, findings: Findings, profile: str = "liberal") -> None:
+    """Record what is wrong with what was made or changed by hand, without what was found when the document was read."""
+    if in_order(document):
+        return
+    from sssjob.xml.writer import text_of
+
+    written = Findings()
+    text = text_of(document, written)
+    if written.rejected:                # what XML cannot hold cannot be read again
+        record([f for f in written if f.rejects], findings)
+    else:
+        reread(document, text, findings, profile=profile)
+
 
 _TAG: Final = attrgetter("tag")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

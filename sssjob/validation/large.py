@@ -25,10 +25,9 @@ from sssjob.document.vocabulary import in_scope
 from sssjob.errors import RejectedError
 from sssjob.findings import Finding, Findings, Locator, Policy
 from sssjob.limits import LIMITS, Limits
-from sssjob.validation import Siblings, _asks, _Checker
+from sssjob.validation import Siblings, _asks, _Checker, tell_made
 from sssjob.validation._group_index import KnownIds, Links, Unknown
 from sssjob.validation._looks import Found, Place
-from sssjob.validation._made import tell_made
 from sssjob.validation._sections import Counts, Section, SectionFindings, finished, told_once
 from sssjob.xml._parts import Frame, Slice, frame_of, part_at, parts
 from sssjob.xml._twin_writing import RAW, add_run
@@ -375,12 +374,12 @@ class Large:
 
     def _depend(self, links: Links, parts: list[Slice], of_links: SectionFindings) -> None:
         """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults, or where
-        a sweep may make those jobs."""
+        a sweep or an array may make those jobs."""
         if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
         missing = links.unknown()
         named = list(islice(missing, self.limits.findings))
-        if named and _mentions(self.file, b"Sweep"):
+        if named and any(_mentions(self.file, word) for word in (b"Sweep", b"Array")):
             raise WholeError
         of_links.overflow += sum(1 for _ in missing)
         at, section = 0, self._again(parts[0])

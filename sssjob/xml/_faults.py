@@ -9,9 +9,9 @@ import re
 import sys
 from collections.abc import Mapping
 from json import JSONDecodeError
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-__all__ = ["model_problem", "parse_fault"]
+__all__ = ["members_once", "model_problem", "no_constant", "parse_fault"]
 
 #: What is told instead of the words of pydantic, by type of its errors.
 _WORDS: Final = {
@@ -28,6 +28,19 @@ _MOMENTS: Final = ("date", "datetime", "time")
 _NO_KEYS: Final = ("[key]", "date", "datetime")
 _SHOULD: Final = "Input should be "
 _STRING: Final = re.compile(r"String should have at (least|most) (\d+) characters?")
+
+
+def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object, as ``object_pairs_hook``. Raises ValueError where one stands twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member stands there twice")
+    return members
+
+
+def no_constant(text: str) -> NoReturn:
+    """Raise ValueError, as ``parse_constant``: NaN and Infinity are no numbers of JSON."""
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def parse_fault(error: ValueError | RecursionError) -> str:

@@ -21,7 +21,7 @@ from sssjob.document.model import Document
 from sssjob.errors import SSSJobError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.xml._faults import parse_fault
+from sssjob.xml._faults import members_once, parse_fault
 from sssjob.xml.canonical import digest
 
 __all__ = ["DocumentSignature", "SignatureError", "read_signature", "sign_document", "verify_document"]
@@ -70,7 +70,7 @@ def read_signature(data: bytes, path: str = "-", limits: Limits = LIMITS) -> Doc
     if len(data) > _MOST:
         raise UsageError(f"{path}: longer than {_MOST} octets, and no signature")
     try:
-        members = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        members = json.loads(data.decode("utf-8"), object_pairs_hook=members_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no signature: {escape(parse_fault(error), 100)}") from None
     if not isinstance(members, dict) or members.keys() != _MEMBERS.keys() or members["type"] != _TYPE or members[
@@ -87,10 +87,3 @@ def verify_document(document: Document | Container, signature: DocumentSignature
         raise SignatureError("the signature is of another key, or was changed")
     if signature.digest != digest(document):
         raise SignatureError(f"the document says something else than what {escape(signature.signer, 60)} signed")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a member stands there twice")
-    return members

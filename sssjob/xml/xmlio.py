@@ -18,16 +18,7 @@ from lxml import etree
 from sssjob.errors import RejectedError
 from sssjob.findings import Findings, escape
 from sssjob.limits import LIMITS, Limits
-from sssjob.xml.encoding import (
-    character_set,
-    clean_bytes,
-    excerpt,
-    is_json,
-    line_of,
-    long_tag,
-    refusal,
-    text_bytes,
-)
+from sssjob.xml.encoding import character_set, clean_bytes, excerpt, is_json, line_of, long_tag, refusal, text_bytes
 
 __all__ = ["Locator", "checker", "crowded", "parse_tree", "parser", "refuse_doctype", "repair", "syntax_error"]
 

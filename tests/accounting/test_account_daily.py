@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sssjob.accounting.unended import Unended
 from sssjob.cli import main
 from sssjob.document.element import new_property
-from sssjob.document.ended import Ended
+from sssjob.document.endings import Ended
 from sssjob.document.model import Job
 from tests.accounting.test_histories import BEGIN, Run, clusters
 from tests.strategies import examples
@@ -72,7 +72,7 @@ def test_each_run_counts_once(capsys: pytest.CaptureFixture[str], more: tuple[st
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest runs, between one and two times the number."""
-    monkeypatch.setattr("sssjob.document.ended._REMEMBERED", 2)
+    monkeypatch.setattr("sssjob.document.endings._REMEMBERED", 2)
     ended = Ended()
     keys = [("m", str(number), 1) for number in range(7)]
     assert [ended.first((key,)) for key in keys] == [[True]] * 7

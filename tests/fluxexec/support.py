@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sssjob.fluxexec.loop import Loop
-from sssjob.fluxexec.messages import EXCEPTION, Event, Message, Request, Response
+from sssjob.fluxexec.messages import EXCEPTION, Event, Message, Request, Response, Start
 from sssjob.fluxexec.service import Ended, Lost, NotStarted, Report, Runner, Service, Up, What
-from sssjob.fluxexec.start import Start
 from sssjob.fluxexec.transport import End, pair
 from sssjob.lrm.flux.jobspec import write_r
 from sssjob.lrm.idset import Idset

@@ -18,10 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sssjob.fluxexec.check import StreamCheck
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
-from sssjob.fluxexec.messages import Message, Request, Response
+from sssjob.fluxexec.messages import Message, Request, Response, read_start
 from sssjob.fluxexec.rules import PROFILES, Profile
 from sssjob.fluxexec.simulator import SimulatedRunner
-from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import pair
 from sssjob.lrm.idset import Idset
 from tests.fluxexec.support import jobspec

@@ -15,16 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sssjob.fluxexec import manager as manager_module
+from sssjob.fluxexec import messages as messages_module
 from sssjob.fluxexec import service as service_module
-from sssjob.fluxexec import start as start_module
 from sssjob.fluxexec.check import StreamCheck
 from sssjob.fluxexec.loop import Loop
 from sssjob.fluxexec.manager import JobState, Manager
-from sssjob.fluxexec.messages import Message, Request, Response, from_line, to_line
+from sssjob.fluxexec.messages import Message, Request, Response, from_line, read_start, to_line
 from sssjob.fluxexec.rules import Profile, StreamRules
 from sssjob.fluxexec.service import Service
 from sssjob.fluxexec.simulator import SimulatedRunner
-from sssjob.fluxexec.start import read_start
 from sssjob.fluxexec.transport import End, pair
 from sssjob.lrm.flux.jobspec import Jobspec, read_jobspec
 from sssjob.lrm.idset import Idset
@@ -132,7 +131,7 @@ def test_a_jobspec_is_read_once_where_nothing_comes_in_as_bytes(monkeypatch: pyt
         read.append(value)
         return read_jobspec(value)
 
-    for module in (manager_module, start_module):
+    for module in (manager_module, messages_module):
         monkeypatch.setattr(module, "read_jobspec", reads)
     both = Both("flux-core")
     both.manager.submit(jobspec())

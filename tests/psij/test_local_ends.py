@@ -50,8 +50,8 @@ def ended(job: Job) -> tuple[JobStatus, dict[str, Any]]:
 
 
 def gone(pid: int) -> bool:
-    found = process(pid)
-    return found is None or not found.living
+    status = process(pid)
+    return status is None or not status.living
 
 
 def gone_for_sure(pid: int) -> bool:

@@ -24,7 +24,7 @@ from sssjob.translators import ReadContext, WriteContext, get
 from sssjob.translators.bodies import MODES, Mode
 from sssjob.translators.bodies import shell as grammar
 from sssjob.translators.bodies.carry import Body, carried
-from sssjob.translators.bodies.interpreters import interpreter
+from sssjob.translators.bodies.languages import interpreter
 from sssjob.translators.bodies.values import FILES
 from tests.cases import Cases
 from tests.strategies import examples

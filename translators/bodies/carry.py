@@ -19,10 +19,8 @@ from sssjob.lrm.variables import Facts, Given
 from sssjob.translators.bodies import POSITIONAL, Mode, commands, shim
 from sssjob.translators.bodies.commands import Answer, Edit, act_of, hosts_asked, replaced, same_command, submitted
 from sssjob.translators.bodies.csh import CSH, in_csh
-from sssjob.translators.bodies.interpreters import SHELLS
-from sssjob.translators.bodies.languages import is_used
-from sssjob.translators.bodies.shell import Shell, Use
-from sssjob.translators.bodies.texts import is_call, is_label
+from sssjob.translators.bodies.languages import SHELLS, is_used
+from sssjob.translators.bodies.shell import Shell, Use, is_call, is_label
 from sssjob.translators.bodies.values import FILES, MADE, SLOTTED, given, has_no_name, is_unset, why_fixed
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""Names of a resource manager in a script that the grammar of the shell does not read: csh, Python, Perl, awk ...
+"""The program that runs a script, and names of a resource manager where the grammar of the shell does not read it: csh,
+Python, Perl, awk ...
 
 What stands right before a name tells whether it is used; nothing is parsed.
 """
@@ -10,7 +11,23 @@ from typing import Final
 
 from sssjob.lrm.variables import Facts
 
-__all__ = ["is_used"]
+__all__ = ["SHELLS", "interpreter", "is_used"]
+
+
+#: Interpreters whose scripts the grammar of the shell reads.
+SHELLS: Final = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
+
+
+def interpreter(first: str) -> str:
+    """The program of a ``#!`` line without its folder (``bash``), past ``env``; ``sh`` where there is none."""
+    if not first.startswith("#!"):
+        return "sh"
+    words = [w for w in first[2:].split() if "=" not in w]
+    names = [w.rpartition("/")[2] for w in words]
+    if names[:1] == ["env"]:
+        names = [n for n in names[1:] if not n.startswith("-")]
+    return names[0] if names else "sh"
+
 
 #: Bytes before a name that are looked at.
 _BEFORE: Final = 500

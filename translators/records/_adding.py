@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from sssjob.document.ended import Ended
+from sssjob.document.endings import Ended
 from sssjob.document.model import Job
 from sssjob.translators.records._grid import benchmarks
 from sssjob.translators.records._usage import Taking, Telling

@@ -9,22 +9,19 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO, Final
 
 from sssjob.document.model import Job
 from sssjob.translators.records._lines import UNFIT, lines
 from sssjob.translators.records._packed import PackedError, unpacked
 from sssjob.translators.records.base import Reading, Record, Rejected
+from sssjob.xml._faults import no_constant
 
 _PIECE: Final = 1 << 18
 _NEAR: Final = 16       # characters before the end of the text in which a fault may be a word cut off
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _ESCAPE: Final = re.compile(r"\\\\|\\x(?=[0-9a-f]{2})")
 _Tell = Callable[[str, str, str, int], None]
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
 
 
 def escaped(text: str) -> str:
@@ -49,7 +46,7 @@ class _Window:
 
     def __init__(self, file: BinaryIO, most: int, tell: _Tell) -> None:
         self._lines, self._tell = lines(file, most), tell
-        self._decoder = json.JSONDecoder(parse_constant=_no_number)
+        self._decoder = json.JSONDecoder(parse_constant=no_constant)
         self.text, self.at, self.line, self.most = "", 0, 1, most
         self._counted = 0       # the place in the text up to which ``line`` has counted line ends
         self.ended = False

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from sssjob.document.ended import Ended
+from sssjob.document.endings import Ended
 from sssjob.document.model import Document, Job
 from sssjob.translators.base import WriteContext
 from sssjob.translators.records._adding import TOLD_AGAIN

@@ -22,14 +22,7 @@ from sssjob.translators.recognise import Fit, Sample, by_keys
 from sssjob.translators.records._flux import gpus_of, message, number_of, text_of, whole
 from sssjob.translators.records._json import members, taken
 from sssjob.translators.records._values import state_word
-from sssjob.translators.records.base import (
-    Reading,
-    Record,
-    Rejected,
-    leaf,
-    moment,
-    translator,
-)
+from sssjob.translators.records.base import Reading, Record, Rejected, leaf, moment, translator
 
 __all__ = ["TRANSLATOR"]
 

@@ -26,14 +26,7 @@ from sssjob.translators.scripts._condor_values import (
     write_arguments,
     write_environment,
 )
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    SITE,
-    Asking,
-    Entry,
-    Reading,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading
 from sssjob.translators.scripts.choices import (
     Choice,
     Either,
@@ -47,7 +40,8 @@ from sssjob.translators.scripts.choices import (
     sayable,
     terms,
 )
-from sssjob.translators.scripts.common import Written, named_variables
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,

@@ -30,29 +30,12 @@ from sssjob.translators.scripts._condor_job import (
     write_machines,
     write_variables,
 )
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    SITE,
-    AnyRow,
-    Asking,
-    Reading,
-    Row,
-    Special,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, SITE, AnyRow, Asking, Reading, Row, Special
 from sssjob.translators.scripts.choices import fits
-from sssjob.translators.scripts.common import (
-    OF_MAIL,
-    SCHEDULER,
-    Written,
-    array,
-    expands,
-    mail,
-    of_home,
-    patterned,
-    read_mail,
-)
+from sssjob.translators.scripts.common import SCHEDULER, Written, array, expands, of_home, patterned
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Kept, file_reader
 from sssjob.translators.scripts.layout import in_all
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option, Told
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged
 

@@ -6,15 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    SITE,
-    Asking,
-    Entry,
-    Reading,
-    Special,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, SITE, Asking, Entry, Reading, Special
 from sssjob.translators.scripts.choices import (
     Choice,
     Either,
@@ -29,9 +21,7 @@ from sssjob.translators.scripts.choices import (
     put,
     sayable,
 )
-from sssjob.translators.scripts.common import (
-    Written,
-)
+from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.layout import Amount, Part, on_nodes, one_part, task_processors, total_of
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.specs._flux_constraints import as_object

@@ -14,7 +14,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, dos_breaks, option_of, quoted_words
+from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, option_of, plain_breaks, quoted_words
 
 FLAGS: Final = frozenset((
     "ar", "B", "datachk", "H", "hl", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Nd", "Ne", "r", "rn", "ti",
@@ -39,11 +39,9 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives of a script, wherever they stand."""
-    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
-    if broken is not None:
-        reading.findings.add(APPROXIMATED, "script", "DOS line breaks, which a shell does not take; plain ones are put",
-                             line=broken.number, column=len(broken.text) + 1)
-        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    lines = plain_breaks(lines, lambda line, column: reading.findings.add(
+        APPROXIMATED, "script", "DOS line breaks, which a shell does not take; plain ones are put", line=line,
+        column=column))
     scan_result, taken = Scan(), 0
     options = scan_result.components[0]
     for index, line in enumerate(lines):

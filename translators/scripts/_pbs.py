@@ -13,45 +13,22 @@ from typing import Final
 from sssjob.lrm.pbs import SIZE as PBS_SIZE
 from sssjob.lrm.sizes import writer
 from sssjob.request.asked import AMOUNTS
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    SITE,
-    AnyRow,
-    Asking,
-    Dialect,
-    Reading,
-    Row,
-    Special,
-    table,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, SITE, AnyRow, Asking, Dialect, Reading, Row, Special, table
 from sssjob.translators.scripts.common import (
-    CORRESPONDING,
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     array,
-    dependencies,
-    mail,
     moment,
     named,
-    read_dependencies,
-    read_mail,
-    read_variables,
+    priority_between,
     rowed,
     user_hold,
-    variables,
 )
-from sssjob.translators.scripts.grammars import (
-    INTEGER,
-    PBS_SECONDS,
-    PBS_TIME,
-    YES,
-    Grammar,
-    Kept,
-    file_reader,
-)
+from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import read_variables, variables
+from sssjob.translators.scripts.grammars import INTEGER, PBS_SECONDS, PBS_TIME, YES, Grammar, Kept, file_reader
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
@@ -165,30 +142,6 @@ _DATE: Final = Grammar(PBS_TIME.read, lambda text: PBS_TIME.write(text).removesu
                        PBS_TIME.coming)
 
 
-def _write_priority(asking: Asking) -> Written:
-    priority, nice = asking.one("Priority"), asking.extension("Nice")
-    if priority is not None:
-        if asking.source in ("slurm", "lsf"):
-            asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1024 to 1023")
-            return []
-        value = int(priority.text)
-        entry = priority
-    elif nice is not None:
-        number = asking.whole(nice)
-        if number == 0:
-            asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
-        if not number:
-            return []
-        entry, value = nice, -number
-        asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
-    else:
-        return []
-    bounded = max(-1024, min(1023, value))
-    if bounded != value:
-        asking.note(APPROXIMATED, entry, f"the range is from -1024 to 1023; {bounded} is taken")
-    return [("-p", str(bounded))]
-
-
 _SEVERAL: Final = re.compile("[,@]")
 
 
@@ -210,10 +163,6 @@ def _write_groups(asking: Asking) -> Written:
         asking.dropped(entry, f"{entry.text!r} is no name of a group")
         return []
     return [("-W group_list", entry.text)]
-
-
-def _read_depend(reading: Reading, options: Mapping[str, Option]) -> None:
-    read_dependencies(reading, options["-W depend"])
 
 
 def _write_depend(asking: Asking) -> Written:
@@ -324,10 +273,11 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     Row("-l software", "Application"),
     Special(("-W group_list",), _read_groups, _write_groups, of=("Group", SCHEDULER.format("GroupList"))),
     Row("-u", "User"),
-    Special(("-W depend",), _read_depend, _write_depend, of=OF_DEPENDENCIES),
+    Special(("-W depend",), lambda reading, options: read_dependencies(reading, options["-W depend"]), _write_depend,
+            of=OF_DEPENDENCIES),
     moment("-a", "EligibleTime", _DATE),
     user_hold("-h"),
-    rowed(Row("-p", "Priority", INTEGER), _write_priority, SCHEDULER.format("Nice")),
+    rowed(Row("-p", "Priority", INTEGER), priority_between(-1024, 1023), SCHEDULER.format("Nice")),
     Row("-r", "Restartable", YES),
     Row("-I", "Interactive", Grammar(lambda text: text == "true", str, "true"), "true"),
     Row("-S", "Shell"),

@@ -12,14 +12,7 @@ from sssjob.lrm.usage import known_sum, whole
 from sssjob.request.asked import JOB
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    PARTS,
-    SITE,
-    Asking,
-    Reading,
-    Row,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, PARTS, SITE, Asking, Reading, Row
 from sssjob.translators.scripts.choices import fits, host_of_each, one_host, simple_features, site_resource
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import COUNT

@@ -21,9 +21,9 @@ from sssjob.translators.scripts.raw import (
     Refusal,
     Word,
     before_commands,
-    dos_breaks,
     option_of,
     pbs_words,
+    plain_breaks,
     split_outside,
 )
 
@@ -53,11 +53,8 @@ def scanner(letters: str, *, strict: bool, dos: bool) -> Callable[[Reading, list
 
     def scan(reading: Reading, lines: list[Line]) -> Scan:
         """The directives and the rest of a script's lines, as qsub of this manager reads them."""
-        broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
-        if broken is not None:
-            if not dos:
-                reading.refuse("DOS line breaks, which qsub refuses", broken.number, len(broken.text) + 1)
-            lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+        lines = plain_breaks(lines, lambda line, column: None if dos else reading.refuse(
+            "DOS line breaks, which qsub refuses", line, column))
         result, taken, late = Scan(), 0, False
         options, rest = result.components[0], result.rest
         for index, line in enumerate(lines):

@@ -16,7 +16,7 @@ from typing import Final
 
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks, option_of, parted
+from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted, plain_breaks
 
 PREFIX: Final = "#$"
 #: Resources that have a row of their own.
@@ -59,11 +59,9 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives of a script, wherever they stand."""
-    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
-    if broken is not None:
-        reading.findings.add(APPROXIMATED, "script", "qsub takes DOS line breaks, a shell does not; plain ones are put",
-                             line=broken.number, column=len(broken.text) + 1)
-        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    lines = plain_breaks(lines, lambda line, column: reading.findings.add(
+        APPROXIMATED, "script", "qsub takes DOS line breaks, a shell does not; plain ones are put", line=line,
+        column=column))
     result, prefix = Scan(), _prefix(reading)
     options, rest, ours = result.components[0], result.rest, prefix == PREFIX
     for line in lines:

@@ -11,7 +11,8 @@ from typing import Final
 
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Asking, Reading, Special
 from sssjob.translators.scripts.choices import listed
-from sssjob.translators.scripts.common import CORRESPONDING, OF_DEPENDENCIES, Written, corresponding, foreign_id
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, corresponding, foreign_id
 from sssjob.translators.scripts.raw import Option
 
 

@@ -15,21 +15,10 @@ from sssjob.lrm import slurm
 from sssjob.lrm.sizes import POWERS, writer
 from sssjob.lrm.usage import whole
 from sssjob.request.asked import JOB, TASK
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    Asking,
-    Entry,
-    Reading,
-    Row,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, Asking, Entry, Reading, Row
 from sssjob.translators.scripts.choices import fits, is_name, plain
-from sssjob.translators.scripts.common import (
-    Written,
-)
-from sssjob.translators.scripts.grammars import (
-    COUNT,
-    Grammar,
-)
+from sssjob.translators.scripts.common import Written
+from sssjob.translators.scripts.grammars import COUNT, Grammar
 from sssjob.translators.scripts.layout import (
     Amount,
     Part,

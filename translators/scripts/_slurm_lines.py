@@ -9,25 +9,20 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import Final, cast
 
 from sssjob.templates.quoting import Directive, bare, sbatch
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    CONTRADICTORY,
-    SITE,
-    Reading,
-    Scan,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, CONTRADICTORY, SITE, Reading, Scan
 from sssjob.translators.scripts.raw import (
     Line,
     Option,
     Refusal,
     Word,
     before_commands,
-    dos_breaks,
     option_of,
+    plain_breaks,
     slurm_words,
     texts_of,
 )
@@ -84,10 +79,7 @@ def scan(reading: Reading, lines: list[Line]) -> Scan:
         reading.refuse("sbatch wants #! at the very beginning"
                        + (", before it stands a byte order mark" if first.text.startswith("\ufeff#!") else ""), 1,
                        text=first.text)
-    if dos_breaks(lines):
-        broken = next(line for line in lines if line.end == "\r\n")
-        reading.refuse("DOS line breaks, which sbatch refuses", broken.number, len(broken.text) + 1)
-        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    lines = plain_breaks(lines, partial(reading.refuse, "DOS line breaks, which sbatch refuses"))
     result, words, end = Scan(), list[Word | Option](), before_commands(lines)
     for line, plain in zip(lines[:end], map(_PLAIN.fullmatch, texts_of(lines)), strict=False):
         if plain is not None:

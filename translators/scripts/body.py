@@ -71,7 +71,7 @@ def carry(asking: Asking, shebang: str, body: str, first: int) -> str:
     if len(body) <= LIMITS.script_bytes and not (source.in_text(body) or coded or called or _SHIM in body):
         return body
     from sssjob.translators.bodies.carry import Body, carried
-    from sssjob.translators.bodies.interpreters import interpreter
+    from sssjob.translators.bodies.languages import interpreter
 
     shell = asking.job.first("Shell")
     program = interpreter(f"#!{shell.text}" if shell is not None and shell.text else shebang)

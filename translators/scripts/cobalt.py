@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from sssjob.document.model import Environment
@@ -29,22 +30,14 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.choices import any_of, choices, drop, simple_features
-from sssjob.translators.scripts.common import (
-    OF_MAIL,
-    SCHEDULER,
-    Written,
-    directory,
-    foreign_id,
-    mail,
-    named,
-    named_variables,
-    read_mail,
-    user_hold,
-)
+from sssjob.translators.scripts.common import SCHEDULER, Written, directory, named, rowed, time_limit, user_hold
+from sssjob.translators.scripts.dependencies import foreign_id
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
-from sssjob.translators.scripts.raw import Line, Option, Word, dos_breaks
-from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
+from sssjob.translators.scripts.raw import Line, Option, Word, plain_breaks
+from sssjob.translators.scripts.streams import OF_FILES, file_name, in_two_files
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -77,11 +70,8 @@ def live(lines: list[Line]) -> list[Line]:
 
 def scan(reading: Reading, lines: list[Line]) -> Scan:
     """The directives below the first line; all others are dead."""
-    broken = next((line for line in lines if line.end == "\r\n"), None) if dos_breaks(lines) else None
-    if broken is not None:
-        reading.refuse("DOS line breaks: the last word of each directive would end in one", broken.number,
-                       len(broken.text) + 1)
-        lines = [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
+    lines = plain_breaks(lines, partial(
+        reading.refuse, "DOS line breaks: the last word of each directive would end in one"))
     result, live_numbers = Scan(), {line.number for line in live(lines)}
     for line in lines:
         if line.number in live_numbers:
@@ -171,20 +161,6 @@ def _minutes(text: str) -> int:
 _TIME: Final = Grammar(_minutes, lambda text: clock(int(text)), "minutes, H:M, H:M:S or D:H:M:S")
 
 
-def _write_time(asking: Asking) -> Written:
-    entry = asking.at("Requested/Duration")
-    if entry is None:
-        return []
-    if int(entry.text) <= 0:
-        asking.dropped(entry, "0 would be the longest that the queue allows")
-        return []
-    return [("--time", clock(int(entry.text)))]
-
-
-def _every(reading: Reading, name: str) -> list[Option]:
-    return [o for o in reading.options if o.name == name]
-
-
 _PAIRS: Final = re.compile(r"(?:\\.|[^\\:])+")
 _MASKED: Final = re.compile(r"\\([:=\\])")
 
@@ -201,7 +177,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _read_environment(reading: Reading, options: Mapping[str, Option]) -> None:
     """All ``--env`` are taken together, the last of a name counts."""
     by_name: dict[str, tuple[str, Option]] = {}
-    options_given = _every(reading, "--env")
+    options_given = reading.every("--env")
     if bad := [o for o in options_given if not re.fullmatch(r"(?:[^\\:=]+=(?:\\.|[^\\:])*(?::|\Z))+", o.value or "")]:
         reading.misfit(bad[-1], "is no list of variables", "NAME=VALUE:NAME=VALUE")
         options_given = []
@@ -396,22 +372,12 @@ def _read_files(reading: Reading, options: Mapping[str, Option]) -> None:
 
 def _write_files(asking: Asking) -> Written:
     source, _ = file_name(asking, "InputFile")
-    output, error = (file_name(asking, tag, folder=asking.source == "cobalt") for tag in ("OutputFile", "ErrorFile"))
-    join = merged(asking, error, output)
-    out, err = output[0], error[0]
-    if join:
-        out = err = (out or err) if join == "oe" else (err or out)
-        for tag in ("OutputFile", "ErrorFile"):
-            asking.note(APPROXIMATED, None, f"{tag}: both streams are sent to the same file", "info", tag)
-    elif out is not None and "ErrorFile" not in asking.tags and source_merges(asking):
-        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; it is "
-                    "named twice", "info", "ErrorFile")
-        err = out
-    prefix = (out or "").removesuffix(".output")
-    if out and err and out == f"{prefix}.output" and err == f"{prefix}.error" and prefix:
+    output, error = in_two_files(asking, folder=asking.source == "cobalt")
+    prefix = (output or "").removesuffix(".output")
+    if prefix and output == f"{prefix}.output" and error == f"{prefix}.error":
         options: Written = [("--outputprefix", prefix)]
     else:
-        options = [(name, text) for name, text in (("--output", out), ("--error", err)) if text]
+        options = [(name, text) for name, text in (("--output", output), ("--error", error)) if text]
     return [("--inputfile", source), *options] if source else options
 
 
@@ -445,9 +411,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     named(Row("--jobname", "Name")),
     Row("--project", "Project"),
     Row("--queue", "Queue"),
-    Special(("--time",), lambda reading, options: reading.row(Row("--time", "Requested/Duration", _TIME),
-                                                              options["--time"]), _write_time,
-            of=("Requested/Duration",)),
+    rowed(Row("--time", "Requested/Duration", _TIME),
+          time_limit("--time", _TIME.write, "0 would be the longest that the queue allows")),
     Special(("--nodecount", "--proccount", "--mode"), _read_layout, _write_layout),
     Special(("--attrs",), _read_attrs, _write_attrs, of=("Feature", "Node")),
     Special(("--dependencies",), _read_dependencies, _write_dependencies, of=("Dependency",)),

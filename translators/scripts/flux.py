@@ -37,20 +37,12 @@ from sssjob.translators.scripts.base import (
     harmless,
     translator,
 )
-from sssjob.translators.scripts.common import (
-    CORRESPONDING,
-    OF_DEPENDENCIES,
-    Written,
-    dependencies,
-    directory,
-    named,
-    named_variables,
-    read_dependencies,
-    signal_of,
-)
+from sssjob.translators.scripts.common import Written, directory, named, signal_of, time_limit
+from sssjob.translators.scripts.dependencies import CORRESPONDING, OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import FROM_NOW, SLURM_TIME, Grammar, Kept, file_reader
 from sssjob.translators.scripts.raw import Option
-from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
+from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file
 
 __all__ = ["DIALECT", "TRANSLATOR", "duration", "is_whole"]
 
@@ -87,16 +79,6 @@ def _read_time(reading: Reading, options: Mapping[str, Option]) -> None:
         seconds = duration(option.value or "", 60)
         if seconds.is_finite() and not is_whole(seconds):
             reading.tell(APPROXIMATED, option, f"rounded up to {ceil(seconds)} s")
-
-
-def _write_time(asking: Asking) -> Written:
-    entry = asking.at("Requested/Duration")
-    if entry is None:
-        return []
-    if int(entry.text) <= 0:
-        asking.dropped(entry, "0 would be no limit at all")
-        return []
-    return [("--time-limit", f"{int(entry.text)}s")]
 
 
 # -- dependencies, times
@@ -248,24 +230,14 @@ def _write_files(asking: Asking) -> Written:
 
     pairs: Written = []
     source, _ = file_name(asking, "InputFile", literal)
-    output, error = (file_name(asking, tag, literal, folder=False, holds=("Merge", "Append"))
-                     for tag in ("OutputFile", "ErrorFile"))
-    join = merged(asking, error, output)
-    out, err = output[0], error[0]
-    if join:
-        for tag in ("OutputFile", "ErrorFile") if join == "eo" or out is None else ():
-            asking.note(APPROXIMATED, None, f"{tag}: both streams go into one file unless two are named", "info", tag)
-        out, err = (out or err, None) if join == "oe" else (err or out, None)
-    elif out is not None and err is None and asking.source and not source_merges(asking):
-        asking.note(APPROXIMATED, None, "OutputFile: without a file of its own the error stream goes there too",
-                    subject="ErrorFile")
-    for name, text in (("--input", source), ("--output", out), ("--error", err)):
+    (output, of_output), (error, of_error) = in_one_file(asking, literal, folder=False)
+    for name, text in (("--input", source), ("--output", output), ("--error", error)):
         if text is not None:
             pairs.append((name, text))
     pairs += [("--setopt", e.text) for e in kept_of(asking, "setopt")]
-    if "Append" in output[1] ^ error[1] and None not in (out, err):
+    if "Append" in of_output ^ of_error and None not in (output, error):
         asking.note(APPROXIMATED, None, "ErrorFile: Flux appends to all files or to none", subject="ErrorFile")
-    if "Append" in output[1] | error[1]:
+    if "Append" in of_output | of_error:
         pairs.append(("--setopt", _APPEND))
     return pairs
 
@@ -352,7 +324,8 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     named(Row("--job-name", "Name")),
     Row("--bank", "Project"),
     Row("--queue", "Queue"),
-    Special(("--time-limit",), _read_time, _write_time, of=("Requested/Duration",)),
+    Special(("--time-limit",), _read_time, time_limit("--time-limit", _TIME.write, "0 would be no limit at all"),
+            of=("Requested/Duration",)),
     Special((*LAYOUT, "--exclusive"), read_layout, write_layout, part=True),
     Special(("--requires",), read_requires, write_requires, part=True,
             of=("Feature", "Node", "Extension[name=requires,type=flux]")),

@@ -32,27 +32,24 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import listed
 from sssjob.translators.scripts.common import (
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     directory,
-    foreign_id,
-    mail,
     name_alone,
     one_more,
-    read_mail,
-    read_variables,
     rowed,
     signal_of,
+    time_limit,
     user_hold,
-    variables,
 )
+from sssjob.translators.scripts.dependencies import OF_DEPENDENCIES, foreign_id
+from sssjob.translators.scripts.environment import read_variables, variables
 from sssjob.translators.scripts.grammars import COUNT, INTEGER, Coming, Grammar, Kept, file_reader, unstamped
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option, split_outside
 from sssjob.translators.scripts.resource_limits import limit
-from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
+from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -88,17 +85,12 @@ def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
         reading.tell(SITE, option, f"the time is counted on a host such as {host}, here on any")
 
 
+_limit: Final = time_limit("-W", _shown, "0 is no limit to ask for", "LSF counts whole minutes; rounded up")
+
+
 def _write_limit(asking: Asking) -> Written:
-    entry = asking.at("Requested/Duration")
-    if entry is None:
-        return []
-    if int(entry.text) <= 0:
-        asking.dropped(entry, "0 is no limit to ask for")
-        return []
-    if int(entry.text) % 60:
-        asking.note(APPROXIMATED, entry, "LSF counts whole minutes; rounded up")
-    host = asking.extension("host_spec", "lsf")
-    return [("-W", _shown(entry.text) + (f"/{host.text}" if host is not None else ""))]
+    return [(name, text if (host := asking.extension("host_spec", "lsf")) is None else f"{text}/{host.text}")
+            for name, text in _limit(asking)]
 
 
 def _date(text: str) -> int:
@@ -313,20 +305,10 @@ def _literal(text: str) -> str:
 
 def _write_files(asking: Asking) -> Written:
     source, _ = file_name(asking, "InputFile", _literal)
-    output, error = (file_name(asking, tag, _literal, holds=("Merge", "Append")) for tag in ("OutputFile", "ErrorFile"))
-    join = merged(asking, error, output)
-    if join == "eo" or (join and output[0] is None):
-        for tag in ("OutputFile", "ErrorFile"):
-            asking.note(APPROXIMATED, None, f"{tag}: LSF has both streams in one file unless two are named", "info",
-                        tag)
-    if join:
-        output, error = (error, (None, set())) if join == "eo" else (output, (None, set()))
-        if asking.source != "lsf":
-            asking.note(APPROXIMATED, None, "ErrorFile: without one the error stream goes into the file of output",
-                        "info", "ErrorFile")
-    elif output[0] is not None and error[0] is None and asking.source not in ("", "lsf") and not source_merges(asking):
-        asking.note(APPROXIMATED, None, "ErrorFile: without a file of its own the error stream goes into that of the "
-                    "output", subject="ErrorFile")
+    output, error = in_one_file(asking, _literal)
+    if "Merge" in output[1] | error[1] and asking.source != "lsf":
+        asking.note(APPROXIMATED, None, "ErrorFile: without one the error stream goes into the file of output", "info",
+                    "ErrorFile")
     options: Written = [("-i", source)] if source is not None else []
     for letter, (text, how) in (("o", output), ("e", error)):
         if text is not None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from sssjob.lrm.variables import Given
 from sssjob.templates.quoting import word
 from sssjob.translators.bodies.csh import CSH
-from sssjob.translators.bodies.interpreters import SHELLS, interpreter
+from sssjob.translators.bodies.languages import SHELLS, interpreter
 from sssjob.translators.bodies.shim import found
 from sssjob.translators.bodies.values import given
 from sssjob.translators.scripts.body import facts_of, known, mode_of
-from sssjob.translators.scripts.common import holds_macro
+from sssjob.translators.scripts.environment import holds_macro
 from sssjob.translators.scripts.resource_limits import commands, stood
 
 if TYPE_CHECKING:

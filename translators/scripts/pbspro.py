@@ -10,17 +10,7 @@ from typing import Final
 
 from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts._pbs_chunks import read_select, write_select
-from sssjob.translators.scripts.base import (
-    AnyRow,
-    Asking,
-    Dialect,
-    Reading,
-    Row,
-    Special,
-    harmless,
-    table,
-    translator,
-)
+from sssjob.translators.scripts.base import AnyRow, Asking, Dialect, Reading, Row, Special, harmless, table, translator
 from sssjob.translators.scripts.common import Written
 from sssjob.translators.scripts.grammars import PBS_SECONDS
 from sssjob.translators.scripts.raw import Option

@@ -13,9 +13,9 @@ from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "dos_breaks", "here_lines", "lines_of",
-           "numbers_of", "option_of", "parted", "pbs_words", "quoted_words", "shell_words", "slurm_words",
-           "split_outside", "texts_of"]
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "here_lines", "lines_of",
+           "numbers_of", "option_of", "parted", "pbs_words", "plain_breaks", "quoted_words", "shell_words",
+           "slurm_words", "split_outside", "texts_of"]
 
 #: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``{x.y}``, ``{x[y]}``, ``{x:d}``,
 #: ``%(x)s``, ``$${x}``, ``<x>``, ``@X@``, ``!TBG_x``.
@@ -133,9 +133,13 @@ def before_commands(lines: Iterable[Line], skipped: re.Pattern[str] = _COMMENTS)
     return 0 if header is None else text.count("\n", 0, header.end())
 
 
-def dos_breaks(lines: Iterable[Line]) -> bool:
-    """Whether a line ends as those of DOS do."""
-    return "\r\n" in map(_END, lines)
+def plain_breaks(lines: list[Line], tell: Callable[[int, int], object]) -> list[Line]:
+    """The lines with breaks of Unix. tell: takes line and column of the first of DOS, where there is one."""
+    if "\r\n" not in map(_END, lines):
+        return lines
+    broken = next(line for line in lines if line.end == "\r\n")
+    tell(broken.number, len(broken.text) + 1)
+    return [Line(line.number, line.text, "\n" if line.end else "") for line in lines]
 
 
 _NUMBER: Final[Callable[[Line], int]] = itemgetter(0)

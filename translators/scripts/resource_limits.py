@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sssjob.document.values import resource_limit
 from sssjob.request.asked import Entry
-from sssjob.translators.bodies.interpreters import SHELLS, interpreter
+from sssjob.translators.bodies.languages import SHELLS, interpreter
 from sssjob.translators.scripts.grammars import Grammar, Kept
 from sssjob.translators.scripts.raw import Line, Option
 from sssjob.translators.scripts.rows import APPROXIMATED, ScriptDocument, Special

@@ -31,23 +31,22 @@ from sssjob.translators.scripts.base import (
     translator,
 )
 from sssjob.translators.scripts.common import (
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     below,
     elsewhere,
-    mail,
     moment,
     named,
-    named_variables,
     one_more,
-    read_mail,
+    priority_between,
     rowed,
     signal_of,
     user_hold,
 )
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import INTEGER, PBS_TIME, Grammar, Kept, file_reader
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.resource_limits import limit
 from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
@@ -347,28 +346,6 @@ def _write_mail(asking: Asking) -> Written:
     return [*options, ("-M", address)] if address else options
 
 
-def _write_priority(asking: Asking) -> Written:
-    priority, nice = asking.one("Priority"), asking.extension("Nice")
-    entry = priority or nice
-    if entry is None:
-        return []
-    if priority is not None and asking.source in ("slurm", "lsf"):
-        asking.dropped(priority, f"a priority of {asking.origin} is not on the scale from -1023 to 1024")
-        return []
-    value = asking.whole(entry)
-    if entry is nice and value == 0:
-        asking.note(APPROXIMATED, nice, "it is what jobs have unless told", "info")
-    if value is None or (entry is nice and not value):
-        return []
-    if entry is nice:
-        value = -value
-        asking.note(APPROXIMATED, nice, "larger is later there, sooner here; the sign is turned")
-    bounded = max(-1023, min(1024, value))
-    if bounded != value:
-        asking.note(APPROXIMATED, entry, f"the range is from -1023 to 1024; {bounded} is taken")
-    return [("-p", str(bounded))]
-
-
 _NO_NAME: Final = re.compile(r"[/:@\\*?]")       # what qsub stops at; qmaster refuses more (lrm.names)
 
 
@@ -445,7 +422,7 @@ ROWS: Final[tuple[AnyRow, ...]] = (
     moment("-a", "EligibleTime", _DATE),
     moment("-dl", "DeadlineTime", _DATE),
     user_hold("-h"),
-    rowed(Row("-p", "Priority", _PRIORITY), _write_priority, SCHEDULER.format("Nice")),
+    rowed(Row("-p", "Priority", _PRIORITY), priority_between(-1023, 1024), SCHEDULER.format("Nice")),
     Row("-js"),
     Row("-R"),
     Row("-r", "Restartable", _YES),

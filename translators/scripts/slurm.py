@@ -29,23 +29,18 @@ from sssjob.translators.scripts.base import (
 )
 from sssjob.translators.scripts.choices import fits, listed
 from sssjob.translators.scripts.common import (
-    OF_DEPENDENCIES,
-    OF_MAIL,
     SCHEDULER,
     WAIT,
     Written,
     array,
-    dependencies,
     directory,
-    mail,
     named,
-    read_dependencies,
-    read_mail,
-    read_variables,
     rowed,
     signal_of,
-    variables,
+    time_limit,
 )
+from sssjob.translators.scripts.dependencies import OF_DEPENDENCIES, dependencies, read_dependencies
+from sssjob.translators.scripts.environment import read_variables, variables
 from sssjob.translators.scripts.grammars import (
     COUNT,
     FROM_NOW,
@@ -59,8 +54,9 @@ from sssjob.translators.scripts.grammars import (
     unstamped,
 )
 from sssjob.translators.scripts.layout import in_all
+from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
 from sssjob.translators.scripts.raw import TEMPLATE, Option, split_outside
-from sssjob.translators.scripts.streams import OF_FILES, file_name, merged, source_merges
+from sssjob.translators.scripts.streams import OF_FILES, file_name, in_one_file
 
 __all__ = ["DIALECT", "TRANSLATOR"]
 
@@ -84,19 +80,6 @@ def _read_limit(reading: Reading, options: Mapping[str, Option]) -> None:
     if _SECONDS.fullmatch(option.value or ""):
         reading.tell(APPROXIMATED, option, f"sbatch takes whole minutes, rounded up: "
                      f"{SLURM_MINUTES.write(str(_read_time(option.value or '')))}", "info")
-
-
-def _write_time(asking: Asking) -> Written:
-    entry = asking.at("Requested/Duration")
-    if entry is None:
-        return []
-    seconds = int(entry.text)
-    if seconds <= 0:
-        asking.dropped(entry, "0 would be no limit at all")
-        return []
-    if seconds % 60:
-        asking.note(APPROXIMATED, entry, "Slurm keeps whole minutes; rounded up")
-    return [("--time", SLURM_MINUTES.write(entry.text))]
 
 
 def _read_exclusive(reading: Reading, options: Mapping[str, Option]) -> None:
@@ -251,26 +234,12 @@ def _literal(text: str) -> str:
 def _write_files(asking: Asking) -> Written:
     options: Written = []
     source, _ = file_name(asking, "InputFile", _literal)
-    output, error = (file_name(asking, tag, _literal, folder=False, holds=("Merge", "Append"))
-                     for tag in ("OutputFile", "ErrorFile"))
-    join = merged(asking, error, output)
-    out, err = output[0], error[0]
-    if join and (join == "eo" or out is None):
-        for tag in ("OutputFile", "ErrorFile"):
-            asking.note(APPROXIMATED, None, f"{tag}: Slurm has both streams in one file unless two are named", "info",
-                        tag)
-    if join == "oe":
-        err = None
-    elif join == "eo":
-        out, err = err, None
-    elif out is not None and err is None and asking.source and not source_merges(asking):
-        asking.note(APPROXIMATED, None, "OutputFile: without a file of its own the error stream goes there too",
-                    subject="ErrorFile")
-    for name, text in (("--input", source), ("--output", out), ("--error", err)):
+    (output, of_output), (error, of_error) = in_one_file(asking, _literal, folder=False)
+    for name, text in (("--input", source), ("--output", output), ("--error", error)):
         if text is not None:
             options.append((name, _local(asking, text)))
-    if "Append" in output[1] | error[1]:
-        if asking.source != "sge" and "Append" in output[1] ^ error[1] and None not in (out, err):
+    if "Append" in of_output | of_error:
+        if asking.source != "sge" and "Append" in of_output ^ of_error and None not in (output, error):
             asking.note(APPROXIMATED, None, "ErrorFile: Slurm appends to both files or to none", subject="ErrorFile")
         options.append(("--open-mode", "append"))
     return options
@@ -448,7 +417,8 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     listed("--clusters", "Machine"),
     rowed(Row("--uid", "User"), _of_root("--uid", "User", "the user who calls it")),
     rowed(Row("--gid", "Group"), _of_root("--gid", "Group", "the group of who calls it (sg GROUP -c 'sbatch ...')")),
-    Special(("--time",), _read_limit, _write_time, of=(_TIME.place,)),
+    Special(("--time",), _read_limit, time_limit("--time", SLURM_MINUTES.write, "0 would be no limit at all",
+                                                 "Slurm keeps whole minutes; rounded up"), of=(_TIME.place,)),
     Row("--time-min", SCHEDULER.format("MinDuration"), SLURM_MINUTES),
     Special(NAMES, read_layout, write_layout, part=True),
     Special(("--distribution",), _read_distribution, _write_distribution, part=True, of=("TaskDistribution",),

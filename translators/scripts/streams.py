@@ -24,7 +24,10 @@ from sssjob.translators.scripts.rows import (
     dialect_of,
 )
 
-__all__ = ["OF_FILES", "file_name", "merged", "source_merges", "streams"]
+__all__ = ["OF_FILES", "file_name", "in_one_file", "in_two_files", "merged", "source_merges", "streams"]
+
+#: The name of a file in the target's spelling, None for none, and the words of its redirectList.
+NamedFile = tuple[str | None, set[str]]
 
 #: Where the writers of this module look.
 OF_FILES: Final = ("InputFile", "OutputFile", "ErrorFile")
@@ -32,7 +35,7 @@ _PADDED: Final = re.compile(r"(\{[a-z_]+):\d+\}")
 
 
 def file_name(asking: Asking, tag: str, literal: Callable[[str], str] = str, *, folder: bool = True,
-              holds: Iterable[str] = ("Merge",)) -> tuple[str | None, set[str]]:
+              holds: Iterable[str] = ("Merge",)) -> NamedFile:
     """The file of a stream in the target's spelling (None: none), and its redirectList. holds: the words of that list
     that the target can say."""
     entry = asking.one(tag, carried=("redirectList",))
@@ -229,13 +232,46 @@ def _for_each(asking: Asking, entry: Entry, text: str) -> str:
     return text.replace("{jobid}", "{jobid}.{index}")
 
 
-def merged(asking: Asking, error: tuple[str | None, set[str]], output: tuple[str | None, set[str]]) -> str:
+def merged(asking: Asking, error: NamedFile, output: NamedFile) -> str:
     """``oe``, ``eo`` or nothing: which streams go into one file."""
     if "Merge" in error[1]:
         if "Merge" in output[1]:
             asking.note(CONTRADICTORY, None, "both streams are merged; the second counts", subject="ErrorFile")
         return "oe"
     return "eo" if "Merge" in output[1] else ""
+
+
+def in_one_file(asking: Asking, literal: Callable[[str], str], *, folder: bool = True) -> tuple[NamedFile, NamedFile]:
+    """The files of output and error for a manager that has both streams in one unless two are named: of merged ones
+    the file of output alone has a name."""
+    output, error = (file_name(asking, tag, literal, folder=folder, holds=("Merge", "Append")) for tag in OF_FILES[1:])
+    join = merged(asking, error, output)
+    if join == "eo" or (join and output[0] is None):
+        for tag in OF_FILES[1:]:
+            asking.note(APPROXIMATED, None, f"{tag}: {asking.dialect.title} has both streams in one file unless two "
+                        "are named", "info", tag)
+    elif not join and output[0] is not None and error[0] is None and asking.source and not source_merges(asking):
+        asking.note(APPROXIMATED, None, "ErrorFile: without a file of its own the error stream goes into that of the "
+                    "output", subject="ErrorFile")
+    if join:
+        output, error = (output, (None, error[1])) if join == "oe" else (error, (None, output[1]))
+    return output, error
+
+
+def in_two_files(asking: Asking, *, folder: bool) -> tuple[str | None, str | None]:
+    """The files of output and error for a manager that keeps both streams apart unless the same file is named twice."""
+    output, error = (file_name(asking, tag, folder=folder) for tag in OF_FILES[1:])
+    join = merged(asking, error, output)
+    if join:
+        kept = (output[0] or error[0]) if join == "oe" else (error[0] or output[0])
+        follows = "ErrorFile" if join == "oe" else "OutputFile"
+        asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
+        return kept, kept
+    if output[0] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
+        asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; it is "
+                    "named twice", "info", "ErrorFile")
+        return output[0], output[0]
+    return output[0], error[0]
 
 
 def source_merges(asking: Asking) -> bool:
@@ -256,17 +292,8 @@ def streams(output: str, error: str, source: str = "") -> Special:
 
     def write(asking: Asking) -> Written:
         """The files of the streams, both in one where the job merges them."""
-        files = {tag: file_name(asking, tag, folder=asking.dialect.folders) for tag in options.values()}
-        names = {tag: text for tag, (text, _) in files.items()}
-        together = merged(asking, files["ErrorFile"], files["OutputFile"])
-        if together:
-            kept, follows = ("OutputFile", "ErrorFile") if together == "oe" else ("ErrorFile", "OutputFile")
-            names[kept] = names[follows] = names[kept] or names[follows]
-            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
-        elif names["OutputFile"] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
-            names["ErrorFile"] = names["OutputFile"]
-            asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; "
-                        "it is named twice", "info", "ErrorFile")
-        return [(name, text) for name, tag in options.items() if (text := names[tag])]
+        names = [*in_two_files(asking, folder=asking.dialect.folders),
+                 *([file_name(asking, "InputFile", folder=asking.dialect.folders)[0]] if source else [])]
+        return [(name, text) for name, text in zip(options, names, strict=True) if text]
 
     return Special(tuple(options), read, write, of=tuple(options.values()))

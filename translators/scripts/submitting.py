@@ -21,7 +21,7 @@ from sssjob.findings import Findings, Policy
 from sssjob.lrm.variables import FACTS
 from sssjob.templates.quoting import QuotingError, word
 from sssjob.translators.base import ReadContext, WriteContext
-from sssjob.translators.bodies.interpreters import SHELLS
+from sssjob.translators.bodies.languages import SHELLS
 from sssjob.translators.registry import get
 from sssjob.translators.scripts.options import OptionPair, options_of
 from sssjob.translators.scripts.reading import Reading, understand

@@ -10,23 +10,14 @@ from lxml import etree
 
 from sssjob.request.asked import JOB, NEAREST
 from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, INVENTED, Asking
-from sssjob.translators.scripts.common import mail, named_variables
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.layout import Part, amount_of, one_part, total_of, unknown_factor
+from sssjob.translators.scripts.notices import mail
 from sssjob.translators.scripts.resource_limits import limits_of
 from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name, source_merges
 from sssjob.translators.scripts.writing import words_of
-from sssjob.translators.specs._adl_names import (
-    ADL,
-    ARC,
-    KEPT,
-    ORDER,
-    PARTS,
-    PLATFORMS,
-    SIZES,
-    STATES,
-    STREAMS,
-)
+from sssjob.translators.specs._adl_names import ADL, ARC, KEPT, ORDER, PARTS, PLATFORMS, SIZES, STATES, STREAMS
 from sssjob.translators.specs._elements import ElementWriter, in_order
 
 

@@ -13,30 +13,15 @@ from lxml import etree
 from sssjob.document.element import Property
 from sssjob.request import request_of
 from sssjob.request.asked import AMOUNTS, GROUP, GROUPS, JOB, NEAREST, TASK
-from sssjob.translators.scripts.base import (
-    APPROXIMATED,
-    DROPPED,
-    Asking,
-    Entry,
-)
+from sssjob.translators.scripts.base import APPROXIMATED, DROPPED, Asking, Entry
 from sssjob.translators.scripts.choices import Term, any_of, choices, drop, expanded
-from sssjob.translators.scripts.common import named_variables
+from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.layout import Part, one_part, total_of
 from sssjob.translators.scripts.side_by_side import copies_of
 from sssjob.translators.scripts.streams import file_name, source_merges
 from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._elements import ElementWriter, in_order
-from sssjob.translators.specs._jsdl_names import (
-    FILES,
-    HPCPA,
-    JSDL,
-    LIMITS,
-    NUMBERS,
-    ORDER,
-    POSIX,
-    SPMD,
-    TEXTS,
-)
+from sssjob.translators.specs._jsdl_names import FILES, HPCPA, JSDL, LIMITS, NUMBERS, ORDER, POSIX, SPMD, TEXTS
 
 
 class Writer(ElementWriter):

@@ -1,4 +1,5 @@
-"""Offers, as documents that ``match`` and ``route`` hold requests against: what the formats of machines' answers share.
+"""Offers, as documents that ``match`` and ``route`` hold requests against, and the formats of the answers of machines
+that are read so.
 
 A JobGroup with a Job for each queue, or one without a Queue where nobody says to which queues nodes belong: its nodes
 with what every one of them has. Where they differ there are Jobs for the nodes of each kind too, ``batch.2`` and on.
@@ -9,24 +10,31 @@ node.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.document.element import new_property
 from sssjob.document.model import Document, Job, JobGroup
 from sssjob.errors import UsageError
+from sssjob.lrm.condor_nodes import machines_of
+from sssjob.lrm.flux.nodes import nodes_of as ranks_of
+from sssjob.lrm.glue2 import nodes_and_shares
 from sssjob.lrm.hostlist import Hostlist
 from sssjob.lrm.nodes import ANYWHERE, GPU, UNKNOWN, Limits, Node, Pool, Shape, pools
+from sssjob.lrm.pbs_nodes import nodes_shown
+from sssjob.lrm.sge_nodes import hosts_shown
+from sssjob.lrm.slurm_nodes import nodes_of
 from sssjob.request.offers import ESTIMATED_WAIT, NODE_PROCESSORS
 from sssjob.translators.base import ReadContext, Translator, WriteContext
+from sssjob.translators.recognise import Fit, Sample, by_beginning, by_keys, by_root
 from sssjob.xml._faults import parse_fault
 
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
-    from sssjob.translators.recognise import Fit, Sample
 
 _Machine = tuple[Iterable[Node], Mapping[str, Limits]]
 
@@ -134,3 +142,36 @@ def _offer(pool: Pool, name: str, machine: str | None, site: Site | None, limits
         *([("Node", str(Hostlist.of(pool.names)), {"aggregation": "Range"})] if pool.names else [])]
     job.items.extend(new_property(tag, value, attributes) for tag, value, attributes in values)
     return job
+
+
+# --- the formats --------------------------------------------------------------------------------------------------
+
+_BLOCK: Final = re.compile(r"[\w.-]+\n\s+(?:Mom|state|ntype|np) = ")
+
+
+def _is_pbsnodes(sample: Sample) -> Fit | None:
+    return by_keys(sample, frozenset({"nodes", "pbs_server"})) or by_beginning(sample, _BLOCK, "a node of pbsnodes")
+
+
+#: Format -> its translator. What each manager answers is described in the module of ``sssjob.lrm`` that reads it.
+TRANSLATORS: Final = {translator.name: translator for translator in (
+    # How long a job may run is not in the answer, the site profile says so (``queues.NAME.duration``).
+    offer_format("sinfo-json", "Nodes of a Slurm cluster", lambda text: (nodes_of(json.loads(text)), {}),
+                 lambda sample: by_keys(sample, frozenset({"nodes", "meta"}))),
+    # It is what ``pbsnodes -a`` prints, as text or with ``-F json``. Queues are not in it: nodes that are not bound to
+    # one make an offer without a Queue.
+    offer_format("pbsnodes", "Nodes of PBS or Torque", lambda text: (nodes_shown(text), {}), _is_pbsnodes),
+    # It is the XML of ``qhost -q -xml``, an offer for each queue. Limits of queues are not in it.
+    offer_format("qhost", "Hosts of a Grid Engine", lambda text: (hosts_shown(text), {}),
+                 lambda sample: by_root(sample, frozenset({"qhost"}))),
+    # It is what ``condor_status -json`` prints. It says nothing of how long a job may run.
+    offer_format("condor-status", "Machines of an HTCondor pool", lambda text: (machines_of(json.loads(text)), {}),
+                 lambda sample: by_keys(sample, frozenset({"Machine", "SlotType", "State"}))),
+    # The resource set R: what ``flux resource R`` and ``flux kvs get resource.R`` print. It says nothing of queues, of
+    # memory and of how long a job may run.
+    offer_format("flux-resource", "Resources of a Flux instance", lambda text: (ranks_of(json.loads(text)), {}),
+                 lambda sample: by_keys(sample, frozenset({"version", "execution"}))),
+    # An offer for each ComputingShare, with the instances of its ExecutionEnvironments as nodes without names.
+    offer_format("glue2", "A grid site in GLUE 2.0", nodes_and_shares, lambda sample: by_root(
+        sample, frozenset({"InfoRoot", "Domains", "AdminDomain", "ComputingService"}))),
+)}

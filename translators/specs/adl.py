@@ -20,22 +20,11 @@ from sssjob.document.units import from_bytes
 from sssjob.translators.base import ReadContext, Translator, WriteContext
 from sssjob.translators.recognise import Fit, Sample, by_root
 from sssjob.translators.scripts.base import asking_for
-from sssjob.translators.scripts.common import read_mail
 from sssjob.translators.scripts.grammars import literal_name
+from sssjob.translators.scripts.notices import read_mail
 from sssjob.translators.scripts.raw import Option
 from sssjob.translators.scripts.writing import with_scripts
-from sssjob.translators.specs._adl_names import (
-    ADL,
-    ARC,
-    FORMAT,
-    KEPT,
-    PARTS,
-    PLACES,
-    SIZES,
-    STATES,
-    STREAMS,
-    TIMES,
-)
+from sssjob.translators.specs._adl_names import ADL, ARC, FORMAT, KEPT, PARTS, PLACES, SIZES, STATES, STREAMS, TIMES
 from sssjob.translators.specs._adl_to import Writer
 from sssjob.translators.specs._elements import ElementReader, bare, document_of, local, text_of, whole_text
 from sssjob.xml.xmlio import parse_tree

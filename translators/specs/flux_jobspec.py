@@ -47,7 +47,7 @@ from sssjob.translators.scripts.writing import words_of
 from sssjob.translators.specs._flux_constraints import as_object
 from sssjob.translators.specs._flux_unfold import NEST, PLACE, STREAMS, Options, Unfold
 from sssjob.translators.specs._yaml import YamlFault, read_yaml, values_in
-from sssjob.xml._faults import parse_fault
+from sssjob.xml._faults import members_once, no_constant, parse_fault
 from sssjob.xml.json_places import JsonPlaces, Steps
 
 __all__ = ["TRANSLATOR", "read", "write"]
@@ -137,7 +137,7 @@ def _parsed(data: bytes, context: ReadContext) -> Any:
     try:
         text = data.decode("utf-8-sig")
         if _in_json(data):
-            return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+            return json.loads(text, parse_constant=no_constant, object_pairs_hook=members_once)
         if len(data) > limits.yaml_bytes:
             findings.add("SSS110", "yaml_bytes", f"more than {limits.yaml_bytes} bytes of YAML (limit yaml_bytes)")
             findings.raise_if_rejected()
@@ -152,17 +152,6 @@ def _parsed(data: bytes, context: ReadContext) -> Any:
         findings.add("SSS111", "JSON", parse_fault(error))
     findings.raise_if_rejected()
     raise AssertionError("a finding above rejects")
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return members
 
 
 # -- writing
@@ -414,7 +403,7 @@ def _faulty(attributes: dict[str, Any]) -> bool:
 def _value(text: str) -> Any:
     """As flux reads the value of --setattr and --setopt: JSON, else text."""
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError):
         return text
 

@@ -8,17 +8,20 @@ Sources: flux-jobs(1), JOB STATUS and RESULTS; RFC 21; recorded output of 0.88.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from sssjob.lrm import waits
+from sssjob.lrm.acceptance import Judge, Refusal, at_least, one_word
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.hostlist import hosts
 from sssjob.lrm.states import NativeState, Stage, by_word
-from sssjob.lrm.usage import Usage, end_of
+from sssjob.lrm.usage import Usage, end_of, whole
 
-__all__ = ["ANSWERS", "EXCEPTIONS", "HOLD", "RESULTS", "RESULT_NUMBERS", "STATES", "STATE_NUMBERS", "recorded",
-           "waits_for"]
+__all__ = [
+    "ANSWERS", "EXCEPTIONS", "HOLD", "JUDGE", "RESULTS", "RESULT_NUMBERS", "STATES", "STATE_NUMBERS", "recorded",
+    "waits_for",
+]
 
 #: States, and what flux jobs shows as the status of a job that is inactive: its result.
 STATES: Final[Mapping[str, NativeState]] = by_word(
@@ -91,3 +94,22 @@ ANSWERS: Final = SubmitAnswers(
                      re.IGNORECASE),
     unknown=re.compile(r"timed out|connection reset|broken pipe|lost connection|protocol error|no route to host",
                        re.IGNORECASE))
+
+
+# What ``flux batch`` and a broker refuse. Sources: base.py and Jobspec.py of the bindings of flux-core 0.88, seen with
+# a live broker; flux-batch(1).
+
+def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
+    nodes, slots = whole(options.get("--nodes")), whole(options.get("--nslots"))
+    if nodes is not None and slots is not None and 0 < slots < nodes:
+        yield Refusal("--nodes", f"{nodes} nodes for {slots} slots")
+    if "--exclusive" in options and not options.get("--nodes"):
+        yield Refusal("--exclusive", "--exclusive wants --nodes")
+    if slots == 0 and not options.get("--nodes"):
+        yield Refusal("--nslots", "asks for no slots")
+
+
+JUDGE: Final = Judge("flux batch", {
+    "--nodes": at_least(1), "--cores-per-slot": at_least(1), "--gpus-per-slot": at_least(0),
+    "--queue": one_word(", ", "queue"),
+}, _together)

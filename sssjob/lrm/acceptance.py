@@ -1,4 +1,4 @@
-"""What the submit command of a resource manager refuses: one module a manager, named as its dialect.
+"""What the submit command of a resource manager refuses; the judge of each stands with what else is known of it.
 
 A ``Judge`` sees the options of one job, or of one part of a heterogeneous job, by the names that the dialect writes. It
 says what is refused of every site: limits, queues, accounts and resources of a site are no part of it. Writers of
@@ -63,13 +63,18 @@ class Judge:
         return refused
 
 
-_JUDGES: Final = ("cobalt", "flux", "htcondor", "lsf", "pbspro", "sge", "slurm", "torque")
+#: Dialect -> module of its manager, and the name of the judge in it.
+_JUDGES: Final = {**{name: (name, "JUDGE") for name in ("cobalt", "flux", "htcondor", "lsf", "sge", "slurm")},
+                  "pbspro": ("pbs", "PBSPRO_JUDGE"), "torque": ("pbs", "TORQUE_JUDGE")}
 
 
 @cache
 def judge_of(name: str) -> Judge | None:
     """The judge of a dialect; None for one that has none."""
-    return import_module(f"{__name__}.{name}").JUDGE if name in _JUDGES else None
+    if name not in _JUDGES:
+        return None
+    module, judge = _JUDGES[name]
+    return cast(Judge, getattr(import_module(f"sssjob.lrm.{module}"), judge))
 
 
 def _number(value: str) -> float | None:
