@@ -37,28 +37,17 @@ GIVES = {
 }
 
 
-def uses(*extras: str) -> dict[str, str]:
-    done = subprocess.run([sys.executable, "-m", "tests.extras", *extras], cwd=ROOT, capture_output=True, text=True,
-                          timeout=240, check=False, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    results: dict[str, str] = {}
-    for line in done.stdout.splitlines():
-        results |= json.loads(line)
-    return results
-
-
 def test_every_extra_is_used() -> None:
     assert EXTRAS.keys() == USES.keys() == GIVES.keys()
 
 
 @pytest.mark.sweep
 @pytest.mark.slow
-def test_each_extra_alone() -> None:
-    results = uses(*EXTRAS)
-    assert {extra: text[:len(GIVES[extra][0])] for extra, text in results.items()} == {
-        extra: with_it for extra, (with_it, _) in GIVES.items()}
-
-
-@pytest.mark.sweep
-def test_what_is_said_without_them() -> None:
-    assert uses("none") == {extra: sentence for extra, (_, sentence) in GIVES.items()}
+def test_each_extra_alone_and_what_is_said_without_them() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.extras", "none", *EXTRAS], cwd=ROOT, capture_output=True,
+                          text=True, timeout=240, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    without, *alone = map(json.loads, done.stdout.splitlines())
+    assert without == {extra: sentence for extra, (_, sentence) in GIVES.items()}
+    assert [{extra: text[:len(GIVES[extra][0])] for extra, text in use.items()} for use in alone] == [
+        {extra: GIVES[extra][0]} for extra in EXTRAS]

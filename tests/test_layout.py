@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 import psij
 import sssjob.translators
-from tests.sources import imports
+from tests.sources import imports_of
 
 ROOT = Path(__file__).parents[1]
 TEXT = (".py", ".md", ".toml", ".sh", ".xml", ".xsd", ".json", ".j2")
@@ -50,9 +50,8 @@ def test_modules_come_from_here() -> None:
 
 def imported(path: Path) -> set[str]:
     """The top packages that a module imports, wherever in it and also by ``import_module`` of a text."""
-    text = path.read_text()
-    names = set(re.findall(r"\bimport_module\(['\"]([\w.]+)", text))
-    for node in imports(ast.parse(text), annotations=True):
+    names = set(re.findall(r"\bimport_module\(['\"]([\w.]+)", path.read_text()))
+    for node in imports_of(path.resolve())[0]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif node.module and not node.level:

@@ -7,12 +7,12 @@ Every import counts, whether it stands at the top of a module or inside a functi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.sources import imports
+from tests.sources import imports, imports_of
 
 ROOT: Final = Path(__file__).parents[1]
 LINKED: Final = ("schemas", "templates", "translators")     # installed inside sssjob
@@ -87,9 +87,9 @@ def room(module: str) -> str:
     return FLAT.get(first) or first or "front"
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """The modules of the product that a tree imports, but for annotations."""
-    for node in imports(tree, annotations=False):
+def imported(statements: Iterable[ast.Import | ast.ImportFrom]) -> Iterator[str]:
+    """The modules of the product that are imported."""
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         else:
@@ -103,7 +103,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 def arrows() -> frozenset[tuple[str, str]]:
     """(module, module that it imports), of all the product."""
     return frozenset((module, other) for module, path in modules().items()
-                     for other in set(imported(ast.parse(path.read_text(encoding="utf-8")))) & modules().keys()
+                     for other in set(imported(imports_of(path.resolve())[1])) & modules().keys()
                      if other != module)
 
 
@@ -154,4 +154,4 @@ def test_modules_import_in_one_direction() -> None:
 
 def test_types_and_functions_are_told_apart() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    import sssjob.cli\ndef f():\n    from sssjob import errors\nimport psij\n")
-    assert list(imported(tree)) == ["sssjob.errors", "psij"]
+    assert list(imported(imports(tree, annotations=False))) == ["sssjob.errors", "psij"]

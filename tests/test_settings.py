@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+#: Words that start pytest with the plugin that the settings name, and no other that is installed.
+PYTEST, ALONE = (sys.executable, "-m", "pytest", "-p", "pytest_timeout"), {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 TESTS = """
 import pytest, time
 @pytest.mark.parametrize("n", range(3))
@@ -37,8 +39,8 @@ def answer(tmp_path: Path) -> str:
     (tmp_path / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
     (tmp_path / "test_some.py").write_text(TESTS)
     options = ["-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
-    done = subprocess.run([sys.executable, "-m", "pytest", *options, str(tmp_path)], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run([*PYTEST, *options, str(tmp_path)], capture_output=True, text=True, check=False,
+                          env=os.environ | ALONE)
     return done.stdout
 
 
@@ -59,8 +61,8 @@ def test_files_for_real_clusters_and_sweeps_are_left_out_unless_asked_for(
         (tests / name).write_text("import pytest\ndef test_one(): pass\n@pytest.mark.sweep\ndef test_all(): pass\n")
     (tmp_path / "pyproject.toml").write_text((root / "pyproject.toml").read_text())
     surroundings = {name: value for name, value in os.environ.items() if "_LAB_" not in name}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words], cwd=tmp_path,
-                          capture_output=True, text=True, check=False, env=surroundings | lab)
+    done = subprocess.run([*PYTEST, "-q", "-p", "no:cacheprovider", *words], cwd=tmp_path, capture_output=True,
+                          text=True, check=False, env=surroundings | ALONE | lab)
     assert f"{collected} passed" in done.stdout, done.stdout
     left_out = "not collected: tests/labs/test_lab_*.py, for real clusters (make test-labs)" in done.stdout
     assert left_out == (not words and not lab)

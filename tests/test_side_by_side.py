@@ -93,7 +93,8 @@ def run(folder: Path, *options: str) -> tuple[int, str, list[str]]:
     done = subprocess.run([sys.executable, "-m", "pytest", "-p", "tests.side_by_side", "-p", "no:cacheprovider",
                            "--rootdir", str(folder), *options, str(folder / "test_some.py")], text=True, timeout=120,
                           capture_output=True, cwd=ROOT, env={
-                              "PATH": "/usr/bin:/bin", "NOTES": str(notes), "TMPDIR": str(folder), **shared()})
+                              "PATH": "/usr/bin:/bin", "NOTES": str(notes), "TMPDIR": str(folder),
+                              "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **shared()})
     return done.returncode, done.stdout + done.stderr, notes.read_text().splitlines()
 
 

@@ -273,7 +273,7 @@ def test_entries_by_values_are_those_of_jobs(name: str, tmp_path: Path) -> None:
     choose, rates = random.Random(name), rate_set(RATES[name])
     first, again = odd_log(choose, 60), odd_log(choose, 60).splitlines(keepends=True)[1:]
     choose.shuffle(again)
-    of_site = "\n".join((SITE, *(line for line, _ in year_of(150, 9 * 86400)), ""))
+    of_site = "\n".join((SITE, *(line for line, _ in year_of(70, 9 * 86400)), ""))
     for data in (first + first[len(HEADER):] + "".join(again), of_site + of_site[len(SITE) + 1:]):
         by_values = entries(tmp_path / f"{len(data)}-values.db", data, rates, by_values=True)
         assert by_values == entries(tmp_path / f"{len(data)}-jobs.db", data, rates)

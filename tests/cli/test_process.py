@@ -55,8 +55,9 @@ def bash_of(line: str, unbuffered: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 def many(place: Path) -> str:
-    Path("many.xml").write_text(
-        "<JobGroup><Id>g</Id>" + "".join(f"<Job><Id>job {n}</Id></Job>" for n in range(9_000)) + "</JobGroup>")
+    """Jobs whose ids alone are more than a pipe holds."""
+    jobs = "".join(f"<Job><Id>{n} {'x' * 100}</Id></Job>" for n in range(1_000))
+    Path("many.xml").write_text(f"<JobGroup><Id>g</Id>{jobs}</JobGroup>")
     return "many.xml"
 
 
