@@ -5,6 +5,7 @@
     │   └── PropertyError               a property set by hand that is not allowed, or not so
     ├── UsageError (ValueError)         a wrong argument: unknown format, profile, executor ...
     │   └── UnknownJobError             the id of a job that the journal does not have
+    ├── ProblemsError (ValueError)      a file of settings, as rates or a privacy profile, that is wrong
     ├── QueryError (ValueError)         a query that cannot be evaluated
     │   └── QueryTimeout                it took longer than its limit
     └── AccessError (OSError)           a file that cannot be read or written
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sssjob.findings import Finding
 
-__all__ = ["AccessError", "FormatError", "LexicalError", "LimitError", "PropertyError", "QueryError",
+__all__ = ["AccessError", "FormatError", "LexicalError", "LimitError", "ProblemsError", "PropertyError", "QueryError",
            "QueryTimeout", "RejectedError", "SSSJobError", "UnknownJobError", "UsageError"]
 
 _SHOWN = 60  # characters of a refused text that a message repeats
@@ -75,6 +76,14 @@ class UnknownJobError(UsageError):
 
 class FormatError(UsageError):
     """A text that is in no format that is known, or that fits several."""
+
+
+class ProblemsError(SSSJobError, ValueError):
+    """A file of settings that is wrong. problems: ``rate[2].per: ...``, one each."""
+
+    def __init__(self, path: str, problems: Sequence[str]) -> None:
+        self.path, self.problems = path, tuple(problems)
+        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
 
 
 class QueryError(SSSJobError, ValueError):

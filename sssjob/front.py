@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from io import TextIOBase
+from math import inf
 from pathlib import Path
 from types import NoneType
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
@@ -94,7 +95,7 @@ def write(source: Document | Container, *, format: str = "sss", path: Path | str
         raise UsageError(f"a document, a Job or a JobGroup is expected, not a {type(source).__name__}")
     _expect("findings", findings, (Findings, NoneType))
     _expect("path", path, (Path, str, NoneType))
-    document = source if isinstance(source, Document) else Document(source)
+    document = _document(source)
     how = _how("sss", format, policy, "liberal", profile, options, site)
     _ = how.writer
     collected = Findings(document.path) if findings is None else findings
@@ -121,7 +122,7 @@ def convert(source: Source, to: str = "slurm", *, format: str = AUTO, profile: s
     how = _how(format, to, policy, profile, to_profile, options, site)
     _ = how.writer
     if isinstance(source, Document | Container):
-        document = source if isinstance(source, Document) else Document(source)
+        document = _document(source)
         findings, carrying = Findings(document.path), how.policy
     else:
         data, path = _data(source)
@@ -279,6 +280,8 @@ def run(source: Source, executor: str = "local", *, timeout: float | None = None
 
     _expect("executor", executor, (str,))
     _expect("timeout", timeout, (int, float, NoneType))
+    if timeout is not None and not 0 <= timeout < inf:
+        raise UsageError(f"timeout has to be a number of seconds, not {timeout!r}")
     _expect("cwd", cwd, (Path, str, NoneType))
     document, findings = _admitted(source, policy)
     outcome = run_document(document, executor, findings=findings, timeout=timeout, resume=resume,
@@ -342,11 +345,19 @@ def _file(place: Path, path: str) -> tuple[bytes, str]:
     return read_bytes(place), path
 
 
+def _document(source: Document | Container) -> Document:
+    """The document that is given, or of a container. A list that was given to one may hold anything: UsageError."""
+    document = source if isinstance(source, Document) else Document(source)
+    for body in document.bodies():
+        body._listed(body.items)
+    return document
+
+
 def _given(source: Source, format: str = AUTO, profile: str = "liberal",
            policy: Policy | str | None = None) -> tuple[Document, Findings]:
     """The document of a source, with a collector that holds what was found when it was read."""
     if isinstance(source, Document | Container):
-        document = source if isinstance(source, Document) else Document(source)
+        document = _document(source)
         findings = Findings(document.path)
         findings.extend(document.findings or Findings())
         return document, findings

@@ -62,8 +62,8 @@ def test_explain_says_where_each_of_two_equal_properties_comes_from() -> None:
     """What was asked for stands in the defaults, what was given in the job."""
     text = ("<JobGroup><Id>g</Id><JobDefaults><Requested><Feature>ib</Feature></Requested></JobDefaults><Job><Id>a</Id>"
             "<State>Running</State><Feature>ib</Feature></Job></JobGroup>")
-    (found,) = explained(read(text))
-    (level,) = found.levels
+    (explanation,) = explained(read(text))
+    (level,) = explanation.levels
     assert level.asks is not None and (level.asks.text, level.asks.origin) == ("Feature ib", "JobDefaults")
     assert [(part.text, part.origin) for part in level.given] == [("Feature ib", "")]
 
@@ -72,8 +72,8 @@ def test_explain_shows_a_distribution_at_each_group_that_says_it() -> None:
     """Also where the job says the same, which a group without one inherits."""
     text = ("<Job><TaskDistribution type='TasksPerNode'>4</TaskDistribution><TaskGroup><TaskCount>8</TaskCount>"
             "<TaskDistribution type='TasksPerNode'>4</TaskDistribution></TaskGroup></Job>")
-    (found,) = explained(read(text))
-    assert [level.asks is not None and "TaskDistribution" in str(level.asks) for level in found.levels[:2]] == [
+    (explanation,) = explained(read(text))
+    assert [level.asks is not None and "TaskDistribution" in str(level.asks) for level in explanation.levels[:2]] == [
         True, True]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import math
 import pickle
 import pydoc
 import subprocess
@@ -38,8 +39,8 @@ JOB = Job(id="1", requested={"processors": 4})
 
 def test_names_are_there_and_nothing_is_imported_before_they_are_used() -> None:
     code = "import sssjob, sys; print([m for m in sys.modules if m.startswith('sssjob.')]); dir(sssjob)"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "['sssjob.version']\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "['sssjob.version']\n"
     assert set(sssjob.__all__) <= set(dir(sssjob))
     with pytest.raises(AttributeError, match="no attribute 'reed'"):
         dir(sssjob.__getattr__("reed"))
@@ -47,8 +48,8 @@ def test_names_are_there_and_nothing_is_imported_before_they_are_used() -> None:
 
 def test_rooms_of_the_same_name_can_be_called() -> None:
     code = "import sssjob, sssjob.query, sssjob.run; print(sssjob.query('//Id', '<Job><Id>7</Id></Job>')[0].text())"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "7\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "7\n"
 
 
 @pytest.mark.parametrize("source", [TEXT, f"\n {TEXT}", TEXT.encode(), io.BytesIO(TEXT.encode()), io.StringIO(TEXT),
@@ -143,8 +144,8 @@ def test_write(tmp_path: Path) -> None:
 
 
 def test_convert() -> None:
-    made = sssjob.convert(SCRIPT, "pbspro")
-    assert "#PBS -l walltime=00:30:00" in made.text and not made.findings.rejected
+    conversion = sssjob.convert(SCRIPT, "pbspro")
+    assert "#PBS -l walltime=00:30:00" in conversion.text and not conversion.findings.rejected
     assert sssjob.convert(JOB, "sss").text == sssjob.write(JOB)
     with pytest.raises(RejectedError):
         sssjob.convert("<Job><Executable>/bin/true</Executable><TimeCategory>m</TimeCategory></Job>", "slurm")
@@ -154,8 +155,8 @@ def test_match_quote_effective() -> None:
     assert sssjob.match(TEXT, Delivered(processors=4)).met and not sssjob.match(JOB, Delivered(processors=3)).met
     rates = 'name = "r"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\nper = "hour"\n'
     group = JobGroup(id="g", defaults=JobDefaults(requested={"duration": 3600}), jobs=[JOB])
-    (made,) = sssjob.quote(group, rates)
-    assert getattr(made, "amount", None) == Decimal(4)
+    (quote,) = sssjob.quote(group, rates)
+    assert getattr(quote, "amount", None) == Decimal(4)
     view = sssjob.effective(JOB, group.defaults)
     assert view.value("Duration", "Requested") == 3600
     assert sssjob.explain(JobGroup(jobs=[JOB, Job(id="2")])) == (
@@ -212,6 +213,9 @@ def test_a_dict_of_another_container_is_refused() -> None:
 def test_what_is_no_document_is_named() -> None:
     with pytest.raises(UsageError, match="a document, a Job or a JobGroup is expected, not a int"):
         sssjob.write(3)  # type: ignore[arg-type]
+    for wrong in (JobGroup([5]), Job(["x"])):       # type: ignore[list-item]
+        with pytest.raises(UsageError, match="a list of its properties and containers is expected, not "):
+            sssjob.convert(wrong, to="slurm")
     with pytest.raises(UsageError, match="not a JobGroup"):
         sssjob.effective(JobGroup())  # type: ignore[arg-type]
     with pytest.raises(AccessError, match="'': no file can have this name"):
@@ -227,7 +231,8 @@ def test_what_is_no_document_is_named() -> None:
     (sssjob.check, "format", (None, [])), (sssjob.explain, "findings", (5, [])),
     (sssjob.convert, "to", (None, [], 5)), (sssjob.convert, "to_profile", (None, [])),
     (sssjob.convert, "options", (5, {"site": None})), (sssjob.run, "executor", (None, 5, ["local"])),
-    (sssjob.run, "timeout", ("5", [])), (sssjob.run, "cwd", (5, b"/")), (sssjob.submit, "executor", (None, 5, [])),
+    (sssjob.run, "timeout", ("5", [], -1, math.nan, math.inf)), (sssjob.run, "cwd", (5, b"/")),
+    (sssjob.submit, "executor", (None, 5, [])),
     (partial(sssjob.quote, rates="name='a'\nversion='1'\n"), "start", ("2026-01-01", 1.5, b"", [])),
     (partial(sssjob.query, "//Id"), "variables", (5, ["a"], {1: "a"})),
     (partial(sssjob.query, "//Id"), "version", (4,)),

@@ -92,8 +92,8 @@ def _place(name: str, places: dict[str, str]) -> str:
 
 def test_psij_does_not_know_the_model() -> None:
     code = "import psij, sys; print([m for m in sys.modules if m.startswith('sssjob.')])"
-    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert made.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 def test_exported_names_exist() -> None:

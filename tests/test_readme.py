@@ -48,18 +48,18 @@ def test_examples_are_true(page: str, least: int, tmp_path: Path) -> None:
                    "LC_ALL": "C.UTF-8", "SSSJOB_LEDGER": str(tmp_path / "centre.db")}
     assert len(examples(page)) >= least
     for command, output in examples(page):
-        made = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert made.stdout == output, command
+        process = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert process.stdout == output, command
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (code,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-                          capture_output=True, text=True)
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout.splitlines()[0] == "hello.1 Completed 0"
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                             capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.splitlines()[0] == "hello.1 Completed 0"
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/cli.md", "docs/centre.md", "docs/sites.md",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from _pytest.assertion import rewrite
 
+from tests.forks import shared
 from tests.side_by_side import Shares, rewrite_ahead
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +93,7 @@ def run(folder: Path, *options: str) -> tuple[int, str, list[str]]:
     done = subprocess.run([sys.executable, "-m", "pytest", "-p", "tests.side_by_side", "-p", "no:cacheprovider",
                            "--rootdir", str(folder), *options, str(folder / "test_some.py")], text=True, timeout=120,
                           capture_output=True, cwd=ROOT, env={
-                              "PATH": "/usr/bin:/bin", "NOTES": str(notes), "TMPDIR": str(folder)})
+                              "PATH": "/usr/bin:/bin", "NOTES": str(notes), "TMPDIR": str(folder), **shared()})
     return done.returncode, done.stdout + done.stderr, notes.read_text().splitlines()
 
 

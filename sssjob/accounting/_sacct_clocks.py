@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from sssjob.accounting._arrow import pa, pc
 from sssjob.translators.records._values import EPOCHS, micros
 
 _Array = Any            # of Arrow
@@ -20,9 +21,6 @@ _CLOCKS: Final = (
 
 def clock_micros(texts: _Array, name: str) -> _Array:
     """Microseconds of clocks, 0 where none stands. name: of their column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     total = None
     for form, zero, parts in _CLOCKS:       # hardly one is like another, so that none is asked for twice
         plain = pc.match_substring_regex(texts, form)
@@ -35,24 +33,16 @@ def clock_micros(texts: _Array, name: str) -> _Array:
 
 def whole_seconds(us: _Array) -> _Array:
     """Seconds of microseconds, half up."""
-    import pyarrow.compute as pc
-
     return pc.divide(pc.add(us, 500_000), 1_000_000)
 
 
 def numbers_of(coded: _Texts, number: Callable[[str], int]) -> _Array:
     """The number of each text of a dictionary-coded column, worked out once for each different one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.take(pa.array([number(text) for text in coded.dictionary.to_pylist()], pa.int64()), coded.indices)
 
 
 def number_before(moments: _Array, borders: Sequence[int]) -> _Array:
     """How many of some borders are not behind each moment; all in epoch seconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     numbers = pc.multiply(moments, 0)
     for border in borders:
         numbers = pc.add(numbers, pc.greater_equal(moments, border).cast(pa.int64()))
@@ -61,9 +51,6 @@ def number_before(moments: _Array, borders: Sequence[int]) -> _Array:
 
 def epochs(texts: _Array, zone: str | None) -> _Array | None:
     """Epoch seconds, 0 for what is none; None where they need a zone that is not named or shows one of them twice."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     digits = pc.match_substring_regex(texts, r"^[1-9][0-9]{8,9}$")
     epoch_seconds = pc.if_else(digits, texts, "0").cast(pa.int64())
     epoch_seconds = pc.if_else(pc.less(epoch_seconds, EPOCHS), epoch_seconds, 0)

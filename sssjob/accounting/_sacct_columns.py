@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from sssjob.accounting._arrow import pa, pc
 from sssjob.accounting._sacct_clocks import clock_micros, epochs, number_before, numbers_of, whole_seconds
 from sssjob.accounting._sacct_shapes import NAMES, WHO, Shape, Shapes
 from sssjob.accounting._sacct_sizes import peaks
@@ -55,7 +56,6 @@ def parted(data: bytes, names: list[str]) -> Any:
     One thread does it: of several, one may still hold ``data`` when all is read, and a process that ends just then is
     aborted, because that thread can no longer take the interpreter's lock to let the bytes go.
     """
-    import pyarrow as pa
     import pyarrow.csv as csv
 
     try:
@@ -97,8 +97,6 @@ class Columns:
         """The columns of lines of UTF-8 without control characters, of which the last has an end; None where not all of
         them have as many columns, where one is empty, no row, or a step whose job does not stand before it, or where a
         time needs the reader. odd: the numbers of lines that need it too."""
-        import pyarrow.compute as pc
-
         table = None if b"\n\n" in data or data.startswith(b"\n") else parted(data, names)
         if table is None:
             return None
@@ -122,9 +120,6 @@ class Columns:
     def _look(self, odd: frozenset[int], blanks: bool) -> bool:
         """Find the plain jobs, of which the odd ones are none; False where nothing can be said of the block. blanks:
         whether there may be some."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names = set(self.jobs.column_names)
         for name in names.intersection(_TIMES):
             seconds_ = epochs(self.column(name), self.reading.context.options.get("timezone"))
@@ -150,8 +145,6 @@ class Columns:
         return True
 
     def _only(self, holds: _Array) -> None:
-        import pyarrow.compute as pc
-
         self.fits = pc.and_(self.fits, holds)
 
     def column(self, name: str) -> _Array:
@@ -164,16 +157,11 @@ class Columns:
 
     def _count(self, name: str) -> _Array:
         """The whole numbers of a column, 0 where none stands there or the job is not plain anyway."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         texts = self.column(name)
         return pc.if_else(pc.and_(self.fits, pc.not_equal(texts, "")), texts, "0").cast(pa.int64())
 
     def _micros(self, name: str) -> _Array:
         """Microseconds of the clocks of a column, 0 where none stands there or the job is not plain anyway."""
-        import pyarrow.compute as pc
-
         texts = pc.if_else(self.fits, self.column(name), "")
         return clock_micros(texts, name)
 
@@ -183,8 +171,6 @@ class Columns:
 
     def _agreed(self, *evidence: _Array) -> _Array | None:
         """The numbers that are said, 0 for none; jobs of which two are said are not plain."""
-        import pyarrow.compute as pc
-
         agreed = None
         for numbers in evidence:
             if agreed is None:
@@ -196,8 +182,6 @@ class Columns:
 
     def _amounts(self, names: set[str]) -> None:
         """Processors, nodes, and what else was held or asked for, and which jobs agree about them."""
-        import pyarrow.compute as pc
-
         cpus, nodes = self._tres("alloctres") if "alloctres" in names else ([], [])
         energy = [self._count(name) for name in ("consumedenergyraw", "consumedenergy") if name in names]
         if energy:
@@ -220,9 +204,6 @@ class Columns:
     def _tres(self, name: str) -> tuple[list[_Array], list[_Array]]:
         """The processors and the nodes of a column of TRES, 0 where they are not said; jobs of whose text no form is
         known are not plain."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         coded = self.column(name).dictionary_encode()
         forms = self.shapes.forms
         texts = [forms.cut(text) for text in coded.dictionary.to_pylist()]
@@ -245,8 +226,6 @@ class Columns:
 
     def _lasted(self, names: set[str]) -> None:
         """Times, and which jobs agree about how long they took."""
-        import pyarrow.compute as pc
-
         wall = self.arrays["wall"] = self._count("elapsedraw")
         start, end = self.arrays["start"], self.arrays["end"]
         span = pc.subtract(end, start)
@@ -275,9 +254,6 @@ class Columns:
 
     def _worked(self, names: set[str]) -> None:
         """CPU time, of which there is no more than the processors had."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         processors, wall = self.arrays.get("processors"), self.arrays["wall"]
         if "cputimeraw" in names:
             self._only(pc.equal(self._count("cputimeraw"), pc.multiply(wall, 0 if processors is None else processors)))
@@ -297,9 +273,6 @@ class Columns:
     def _again(self) -> None:
         """Leave a run to the reader whose job runs once more in the next row, where that one is: the steps of a row
         that is rejected are those of the run before it."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         ids = self.column("jobid")
         again = pc.and_(pc.equal(ids[:-1], ids[1:]), pc.invert(self.fits[1:]))
         self._only(pa.concat_arrays([pc.invert(again), pa.array([True])]))
@@ -348,9 +321,6 @@ class Columns:
 
     def _who(self, column: str) -> _Array:
         """The texts of a column as the reader takes them."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names, other = self.jobs.column_names, WHO.get(column)
         texts = self.column(column) if column in names else pa.array([""] * len(self.first))
         if other in names:
@@ -386,8 +356,6 @@ class Columns:
 
     def nameless(self) -> int | None:
         """The first plain job that names no machine."""
-        import pyarrow.compute as pc
-
         blank = pc.and_(self.fits, pc.equal(self._who("cluster"), ""))
         return next((job for job in pc.indices_nonzero(blank).to_pylist() if job in set(self.plain)), None)
 
@@ -413,8 +381,6 @@ class Columns:
 
     def output(self) -> dict[str, _Array]:
         """The columns of the charge table that plain jobs state, but what they are charged."""
-        import pyarrow.compute as pc
-
         columns = {"id": self.column("jobid"), "start": self.arrays["start"], "end": self.arrays["end"],
                    "wall_s": self.arrays["wall"]}
         for name in ("processors", "nodes"):
@@ -428,8 +394,6 @@ class Columns:
         return {name: pc.take(values, self._indices()) for name, values in columns.items()}
 
     def _indices(self) -> _Array:
-        import pyarrow as pa
-
         return pa.array(self.plain, pa.int64())
 
     def keep(self, jobs: list[int]) -> None:
@@ -450,9 +414,6 @@ class Columns:
 
 def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
     """The jobs of which a step is odd; None where a step stands behind another job."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     owner = pc.subtract(pc.cumulative_sum(main.cast(pa.int64())), 1)
     whose = pc.take(ids.filter(main), owner)
     if not pc.all(pc.equal(pc.list_element(pc.split_pattern(ids, ".", max_splits=1), 0), whose)).as_py():
@@ -468,9 +429,6 @@ def _odd_steps(table: Any, ids: _Array, main: _Array) -> frozenset[int] | None:
 
 def _unless(mask: _Array, values: _Array) -> _Array:
     """The values, null where the mask holds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(mask, pa.scalar(None, values.type), values)
 
 

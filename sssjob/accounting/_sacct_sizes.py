@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sssjob.accounting._arrow import pa, pc
 from sssjob.accounting._sacct_clocks import numbers_of
 from sssjob.document.units import to_bytes
 from sssjob.translators.records.base import Rejected, amount
@@ -16,9 +17,6 @@ _Array = Any            # of Arrow
 def peaks(texts: _Array, main: _Array, whole: bool) -> _Array:
     """The greatest size of the rows of each job in bytes, 0 where none was sampled, -1 where the reader has to look at
     one. whole: whether each job has one row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     sizes = numbers_of(texts.dictionary_encode(), _sampled)
     if whole:
         return sizes
@@ -40,8 +38,5 @@ def _sampled(text: str) -> int:
 
 def over_time(sizes: _Array, wall: _Array) -> _Array:
     """Byte seconds, which no word holds. wall: seconds, of less than ten digits."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     whole = pc.multiply(sizes.cast(pa.decimal128(19, 0)), wall.cast(pa.int32()).cast(pa.decimal128(10, 0)))
     return whole.cast(pa.decimal128(38, 0))

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, BinaryIO, Final
 
+from sssjob.accounting._arrow import pa, pc
 from sssjob.accounting._sacct_clocks import number_before, numbers_of
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
@@ -132,8 +133,6 @@ class _Log:
 
     def _add(self, read: Columns) -> None:
         """Add up the plain jobs of a block, of which those leave that have to be added one by one."""
-        import pyarrow.compute as pc
-
         rates, names = self._whole.rates, read.jobs.column_names
         charges, reasons, unsaid = ([0] * len(read.plain), list[str | None](), dict[int, tuple[str, ...]]()
                                     ) if rates is None else charges_of(read, rates)
@@ -185,8 +184,6 @@ class _Log:
              texts_by_name: Mapping[str, list[str]], figures: Any, *, first: bool) -> Sequence[int]:
         """Add up the plain jobs; gives those that are within the totals. texts_by_name: of each job by dimension;
         figures: what each adds; first: why jobs are not charged counts."""
-        import pyarrow as pa
-
         rates, end, since, until = self._whole.rates, read.listed("end"), totals.since or 0, totals.until
         within = [n for n, job in enumerate(read.plain) if all(
             (texts_by_name[c.name][job] in c.values) is not c.negated for c in totals.where) and end[job] >= since and (
@@ -237,9 +234,6 @@ def _rows_of(table: Any, keys: Sequence[str], *names: str) -> Iterator[tuple[Any
 
 def _periods_of(moments: Any, totals: Totals) -> Any:
     """The name of the period of each moment of an array, epoch seconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     bounds = pc.min_max(moments).as_py()
     at, last, borders = bounds["min"], bounds["max"], list[int]()
     if totals.every == "hour" and last - at > _HOURS:
@@ -255,8 +249,6 @@ def _periods_of(moments: Any, totals: Totals) -> Any:
 
 def _too_large(read: Columns) -> bool:
     """Whether the sums of a block may be more than Arrow holds."""
-    import pyarrow.compute as pc
-
     wall, processors, nodes, gpus, asked, energy, limits = (
         pc.max(figure(read, name)).as_py() or 0
         for name in ("wall", "processors", "nodes", "gpus", "asked", "joules", "requested"))
@@ -266,8 +258,6 @@ def _too_large(read: Columns) -> bool:
 
 def _sampled(read: Columns, *, held: bool) -> Any:
     """Which jobs on one node have a peak of memory and say how much there was of it (held), or do not."""
-    import pyarrow.compute as pc
-
     has_memory = pc.greater(figure(read, "memory"), 0)
     peaks = pc.and_(pc.greater(figure(read, "peak"), 0), pc.less_equal(figure(read, "nodes"), 1))
     return pc.and_(peaks, has_memory if held else pc.invert(has_memory))
@@ -275,9 +265,6 @@ def _sampled(read: Columns, *, held: bool) -> Any:
 
 def _figures(read: Columns, ends: list[str]) -> Any:
     """What each job adds to the sums, as columns."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wall, processors, cpu_us, waited, limits = (
         figure(read, name) for name in ("wall", "processors", "cpu_us", "waited", "requested"))
     asked = figure(read, "asked")
@@ -311,8 +298,6 @@ def figure(read: Columns, name: str) -> _Array:
     ``size`` (processors, else those asked for), ``waited`` (seconds from submission to start, -1 where that is not
     said), ``memory`` (bytes of AllocTRES, 0 too where they are beyond reason), ``peak`` (bytes that were sampled, -1
     where the reader has to look)."""
-    import pyarrow.compute as pc
-
     if name not in read.arrays and name in _MADE:
         read.arrays[name] = _MADE[name](read)
     values = read.arrays.get(name)
@@ -321,8 +306,6 @@ def figure(read: Columns, name: str) -> _Array:
 
 def _waited(read: Columns) -> _Array:
     """Seconds from submission to start, -1 where that is not said."""
-    import pyarrow.compute as pc
-
     submit, start = figure(read, "submit"), read.arrays["start"]
     stated = pc.and_(pc.greater(submit, 0), pc.greater_equal(start, submit))
     return pc.if_else(stated, pc.subtract(start, submit), -1)
@@ -330,16 +313,12 @@ def _waited(read: Columns) -> _Array:
 
 def _size(read: Columns) -> _Array:
     """Processors that jobs were assigned, else those that they asked for."""
-    import pyarrow.compute as pc
-
     processors = figure(read, "processors")
     return pc.if_else(pc.equal(processors, 0), figure(read, "asked"), processors)
 
 
 def _limits(read: Columns) -> _Array:
     """Seconds of the time limits of the plain jobs, 0 where there is none."""
-    import pyarrow.compute as pc
-
     names, limits = read.jobs.column_names, []
     for name in ("timelimitraw", "timelimit"):
         if name in names:
@@ -360,9 +339,6 @@ _Amount = Callable[[tuple[str, ...]], int]
 
 def _assigned(read: Columns, amount_of: Callable[[TresForm], _Amount]) -> _Array:
     """An amount of each job that its AllocTRES say, 0 where there are none. amount_of: the texts of a form."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     of, texts = read.lists.get("of"), read.lists.get("texts")
     if of is None or texts is None:
         return pc.multiply(read.arrays["wall"], 0)
@@ -386,8 +362,6 @@ def _amount_at(place: tuple[int, int] | None) -> _Amount:
 
 def _joules(read: Columns) -> _Array:
     """The energy that the jobs used, by ConsumedEnergy, else by AllocTRES."""
-    import pyarrow.compute as pc
-
     measured = figure(read, "energy")
     return pc.if_else(pc.equal(measured, 0), _assigned(read, lambda form: _amount_at(energy_place(form))), measured)
 

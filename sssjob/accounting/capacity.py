@@ -18,8 +18,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sssjob.errors import UsageError
-from sssjob.findings import escape
+from sssjob.errors import ProblemsError
 from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
 
@@ -58,16 +57,16 @@ class Capacity:
 
 
 def read_capacity(text: str, path: str, zone: tzinfo) -> Capacity:
-    """The capacity of a TOML text. zone: of dates, and of times without an offset. Raises UsageError."""
+    """The capacity of a TOML text. zone: of dates, and of times without an offset. Raises ProblemsError."""
     try:
         entries = _File.model_validate(read_toml(text)).capacity
     except ValidationError as error:
-        raise UsageError(f"{escape(path)}: {escape(model_problem(error.errors()[0]), 1000)}") from None
+        raise ProblemsError(path, [model_problem(e) for e in error.errors()]) from None
     except TOMLError as error:
-        raise UsageError(f"{escape(path)}: {error}") from None
+        raise ProblemsError(path, [str(error)]) from None
     steps = tuple((_moment(entry.since, zone), entry.processors, entry.gpus) for entry in entries)
     if any(later[0] <= earlier[0] for earlier, later in pairwise(steps)):
-        raise UsageError(f"{escape(path)}: the entries of capacity do not follow one another in time")
+        raise ProblemsError(path, ["the entries of capacity do not follow one another in time"])
     return Capacity(steps)
 
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
+from sssjob.accounting._arrow import pa, pc
 from sssjob.accounting._sacct_columns import Columns
 from sssjob.accounting._sacct_shapes import Shapes
 from sssjob.accounting.coefficients import Coefficients
@@ -30,9 +31,6 @@ from sssjob.translators.records._lines import lines, numbered
 from sssjob.translators.records._packed import Pieces
 from sssjob.translators.records.base import Counts
 from sssjob.translators.records.sacct import TRANSLATOR, Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["SacctBlocks", "SacctTable", "blocks", "charges_of", "units_of"]
 
@@ -180,9 +178,6 @@ class SacctTable:
 
     def _block(self, read: Columns) -> Batch:
         """The rows of a block, in the order of the lines."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         charges, reasons, unsaid = charges_of(read, self.rates)
         self.tally.unsaid.update(chain.from_iterable(unsaid.values()))
         plain = self._batch(read, charges, reasons)
@@ -199,9 +194,6 @@ class SacctTable:
 
     def _batch(self, read: Columns, charges: list[int], reasons: list[str | None]) -> pa.RecordBatch:
         """The rows of the plain jobs, counted."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         unit = units_of(self.rates)
         self._count(charges, reasons, unit)
         fields, cells = schema(self.rates), read.output()
@@ -286,8 +278,6 @@ def _joined(pieces: Iterable[bytes]) -> BinaryIO:
 
 def _decimals(units: list[int], precision: int, is_known: pa.Array) -> pa.Array:
     """Whole numbers of units of the last digit as decimals; null where they are not known."""
-    import pyarrow as pa
-
     kind = pa.decimal128(DIGITS, precision)
     if max(units, default=0) >= _WORD:
         texts = [Decimal(f"{unit}e-{precision}") for unit in units]

@@ -7,15 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sssjob.accounting._arrow import pa
 from sssjob.accounting.rates import RateSet
 from sssjob.accounting.table import arrow, schema
 from sssjob.errors import AccessError
 from sssjob.findings import escape
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ParquetTable", "batches_of", "parquet_table"]
 

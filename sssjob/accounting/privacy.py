@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraint
 from sssjob.document.element import Container, Item, Property, new_property
 from sssjob.document.model import Job
 from sssjob.document.vocabulary import ELEMENTS
-from sssjob.errors import SSSJobError
+from sssjob.errors import ProblemsError
 from sssjob.findings import escape
 from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
@@ -53,12 +53,8 @@ _SHORTEST: Final = 16           # bytes of a key
 _LONGEST: Final = 1 << 16
 
 
-class PrivacyError(SSSJobError, ValueError):
-    """A profile that is wrong. problems: ``properties.User: ...``, one each."""
-
-    def __init__(self, path: str, problems: list[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+class PrivacyError(ProblemsError):
+    """A profile that is wrong."""
 
 
 class Privacy(BaseModel):

@@ -41,7 +41,7 @@ from pydantic import (
 
 from sssjob.accounting.arithmetic import Figure, Rounding, number, plain
 from sssjob.document.vocabulary import CONSUMABLE, ELEMENTS
-from sssjob.errors import SSSJobError
+from sssjob.errors import ProblemsError
 from sssjob.lrm.clocks import UNITS, time_zone
 from sssjob.xml._faults import model_problem
 from sssjob.xml._toml import TOMLError, read_toml
@@ -63,12 +63,8 @@ _CONTEXTS: Final = {word: word for word in CONSUMABLE[0].values} | dict(CONSUMAB
 _IN_CONTEXT: Final = {"UtilizedMemory": "Used", "DedicatedMemory": "Dedicated", "RequestedMemory": "Dedicated"}
 
 
-class RatesError(SSSJobError, ValueError):
-    """Rates that are wrong. problems: ``rate[2].per: ...``, one each."""
-
-    def __init__(self, path: str, problems: list[str]) -> None:
-        self.path, self.problems = path, tuple(problems)
-        super().__init__("; ".join(f"{path}: {p}" for p in problems[:20]))
+class RatesError(ProblemsError):
+    """Rates that are wrong."""
 
 
 def _exact(value: object) -> object:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from sssjob.accounting._arrow import pa
 from sssjob.accounting.amounts import Reason
 from sssjob.accounting.plans import Plans
 from sssjob.accounting.pricing import Uncharged
@@ -24,8 +25,6 @@ from sssjob.document.model import Job
 from sssjob.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sssjob.accounting.privacy import Privacy
 
 __all__ = [

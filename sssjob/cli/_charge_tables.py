@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from sssjob.accounting.parquet import batches_of, parquet_table
 from sssjob.accounting.table import Tally, arrow, csv_text, shown
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, say
@@ -20,6 +21,7 @@ from sssjob.cli._options import Session, bounded
 from sssjob.cli._prices import nothing_taken, tell_unsaid
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.base import ReadContext
 from sssjob.translators.records.base import Counts
 
 if TYPE_CHECKING:
@@ -92,7 +94,6 @@ class _Logs:
 
     def _one_by_one(self, whole: Tally, read: list[Counts]) -> Iterable[Any]:
         from sssjob.accounting.partitions import tables
-        from sssjob.translators.base import ReadContext
 
         session = self.session
         for name in self.names:
@@ -109,7 +110,6 @@ class _Logs:
 
     def _side_by_side(self, whole: Tally, read: list[Counts], beside: str) -> Iterable[Any]:
         """Made by several processes as Parquet, read back in the order of the logs."""
-        from sssjob.accounting.parquet import batches_of
         from sssjob.accounting.partitions import in_pool, names_of
 
         with tempfile.TemporaryDirectory(prefix=".sssjob-", dir=beside or None) as folder:
@@ -154,8 +154,6 @@ class _Logs:
 
     def parquet(self, output: str) -> int:
         """One Parquet file, in place when all logs are read; the exit status."""
-        from sssjob.accounting.parquet import parquet_table
-
         with parquet_table(output, self.rates) as table:
             for batch in self.batches(os.path.dirname(os.path.abspath(output))):
                 table.add(batch)

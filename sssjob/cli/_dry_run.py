@@ -10,6 +10,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
+from sssjob.errors import UsageError
 from sssjob.findings import Findings, Policy
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def plan_of(session: Session, document: Document, settings: Settings, backend: J
 
 def _known(name: str, by_name: bool) -> Sequence[str]:
     """Keys of the jobs in the journal that an id means, or a Name; where there is no journal none is made."""
-    from sssjob.errors import UsageError
     from sssjob.run.journal import open_journal
     from sssjob.run.storage import default_path
 

@@ -3,6 +3,7 @@ one JSON object a line."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -53,8 +54,6 @@ def swallow(stream: IO[str]) -> None:
 
 def record(data: dict[str, Any]) -> None:
     """One JSON object on standard error."""
-    import json
-
     say(json.dumps(data))
 
 

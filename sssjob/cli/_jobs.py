@@ -13,6 +13,7 @@ from sssjob.cli._options import Session
 from sssjob.cli._recognised import recognised
 from sssjob.conversion.converting import AUTO, Options
 from sssjob.findings import Findings, escape
+from sssjob.translators.base import ReadContext
 
 if TYPE_CHECKING:
     from sssjob.accounting._sacct_totals import SacctTotals
@@ -25,7 +26,6 @@ def jobs_of(session: Session, source: str, name: str, options: Options, read: li
             columns: SacctTotals | None = None) -> Iterator[tuple[Job, JobDefaults | None] | Summary]:
     """The jobs of one source, or the sums over jobs, its findings reported as they come. read: its counts are
     appended; columns: adds up what it can of outputs of sacct, whose other jobs are given."""
-    from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
 
     context = ReadContext(name, Findings(name), session.profile, session.policy, options=options.view({}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,20 +14,19 @@ import click
 from sssjob.cli._arguments import with_arguments
 from sssjob.cli._files import read_bytes
 from sssjob.cli._findings import problem, say, show
-from sssjob.cli._options import bounded
+from sssjob.cli._options import Session, bounded
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._settings import following_site_option, settings_for
 from sssjob.cli._together import together
 from sssjob.document.lexical import utc
+from sssjob.document.model import Document
 from sssjob.errors import FormatError
 from sssjob.findings import Findings, escape
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
-    from sssjob.cli._options import Session
     from sssjob.conversion.settings import Settings
-    from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.on_end import Hook
     from sssjob.run.outcomes import JobOutcome
@@ -124,7 +123,6 @@ def _dialect_of(executor: str) -> str:
 def _format_by(executor: str, session: Session, name: str, data: bytes) -> str:
     """The script format of an executor's manager, which is reported, where a text may be one; else empty."""
     from sssjob.translators.recognise import as_script_of
-    from sssjob.translators.registry import get
 
     dialect = _dialect_of(executor)
     if not dialect or not (why := as_script_of(data, name, dialect)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sssjob.cli._app import status_of
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
@@ -83,8 +84,6 @@ def plain(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def run(as_json: bool, **rest: Any) -> int:
         """Run the function of the command; the exit status is that of its error where it raises one."""
-        from sssjob.cli._app import status_of
-
         try:
             return function(as_json=as_json, **rest)
         except SSSJobError as error:

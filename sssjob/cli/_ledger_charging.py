@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
@@ -13,23 +15,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sssjob.accounting.elements import lists_elements, runs_of
 from sssjob.cli._complete import files
 from sssjob.cli._files import emit, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, money, opened_ledger, owner, place, rates
 from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._options import Session, bounded, common, format_option, reading
-from sssjob.cli._prices import tell_unsaid
+from sssjob.cli._prices import hinted, load, options_of, tell_unsaid
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
+from sssjob.document.outlines import OutlinedJob
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.base import ReadContext
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
     from sssjob.accounting.ledger import Ledger, Posted, Read
     from sssjob.document.model import Job, JobDefaults
-    from sssjob.document.outlines import OutlinedJob
     from sssjob.translators.records.base import Counts, Stream
 
 _BATCH: Final = 1000            # jobs charged in one transaction
@@ -142,10 +147,7 @@ class _How:
 
 def _charge(session: Session, names: tuple[str, ...], rates_file: str, source: str, options: tuple[str, ...],
             how: _How, place: str | None, looked: Looked) -> int:
-    from sssjob.cli._prices import hinted, load, options_of
-    from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
-    from sssjob.translators.registry import get
 
     reader = get(source)
     read_options = options_of(reader.name, options)
@@ -257,9 +259,7 @@ class _SourceCharges:
     def _runs(self, jobs: Iterable[tuple[Job | OutlinedJob, JobDefaults | None]],
               ) -> Iterator[tuple[Job | OutlinedJob, JobDefaults | None]]:
         """The jobs, and in place of an array that was run its elements, which are jobs of their own in records."""
-        from sssjob.accounting.elements import lists_elements, runs_of
         from sssjob.accounting.postings import whole_of
-        from sssjob.document.outlines import OutlinedJob
 
         for job, defaults in jobs:
             if isinstance(job, OutlinedJob):
@@ -274,8 +274,6 @@ class _SourceCharges:
         self.tally.add(posted)
         if posted.outcome == "charged" and not (self.session.as_json or self.how.itemise):
             return
-        from sssjob.document.outlines import OutlinedJob
-
         job = subject.job if isinstance(subject, OutlinedJob) else subject
         ident = escape(str(job.value("Id") or job.value("Name") or "-"), 100)
         if posted.outcome == "contradicts" and posted.entry is not None:
@@ -354,9 +352,6 @@ def _records(work: _SourceCharges, stream: Callable[..., Any], context: Any, sou
 
 def _same_machine(ledger: Ledger, name: str, read: Read, machine: str) -> None:
     """Remember for which machine a log was read, by its name and its first records; LedgerError for another one."""
-    import hashlib
-    import os
-
     from sssjob.translators.records._packed import unpacked
 
     if not machine or name == "-":

@@ -33,9 +33,12 @@ from sssjob.cli._ledger import (
 from sssjob.cli._options import Session, common, format_option, output_option, pairs, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
+from sssjob.conversion.converting import Options
 from sssjob.document.lexical import utc
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.base import WriteContext
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.accounting.ledger import By, Entry, Ledger, Statement, Usage
@@ -282,11 +285,8 @@ def list_(account: str | None, job: str | None, place: str | None, as_json: bool
 def export(session: Session, target: str, since: str | None, until: str | None, by: By, options: tuple[str, ...],
            privacy_file: str | None, timezone: str | None, place: str | None, output: str) -> int:
     """Write the jobs of the charges in force, with their charges, as records."""
-    from sssjob.conversion.converting import Options
-    from sssjob.translators.base import WriteContext
     from sssjob.translators.records.base import RecordTranslator
     from sssjob.translators.records.stream import pieces as pieces_of
-    from sssjob.translators.registry import get
 
     writer = get(target)
     if target != "sss" and not (isinstance(writer, RecordTranslator) and (writer.texts or writer.blobs)):

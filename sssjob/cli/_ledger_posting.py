@@ -36,6 +36,7 @@ from sssjob.cli._ledger_accounts import expires, term
 from sssjob.cli._options import Session, common, output_option, reading
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.base import ReadContext
 
 if TYPE_CHECKING:
     from sssjob.accounting import RateSet
@@ -196,7 +197,6 @@ def rezone(machine: str, zone: str, source: str, place: str | None, as_json: boo
     """Have the times of MACHINE's records read in ZONE from now on. Charges of records that were read in another zone
     are reversed, and --resume reads the logs from their start: charge them again."""
     from sssjob.accounting.ledger import Read
-    from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import Reading
 
     Reading(ReadContext("-", Findings("-"), options={"timezone": zone}))        # refuses a zone that is none

@@ -15,6 +15,7 @@ from sssjob.cli._findings import problem, say
 from sssjob.cli._ledger import line, moment_of, money, opened_ledger, place, plain, rates, reason, timezone, where
 from sssjob.cli._ledger_charging import TOLD, Outcomes, posted_row, summary
 from sssjob.cli._options import Session, common
+from sssjob.cli._prices import load, tell_unsaid
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -56,8 +57,6 @@ def recharge(session: Session, rates_file: str, since: str | None, until: str | 
     A charge that comes to the same stays as it is, and so does that of a job for which these rates have no price: the
     status is 1 then.
     """
-    from sssjob.cli._prices import load, tell_unsaid
-
     chosen = _choice(since, until, timezone, where)
     new_rates = load(session, rates_file)
     if new_rates is None:

@@ -18,20 +18,20 @@ from sssjob.cli._findings import problem, record, say, show
 from sssjob.cli._log_findings import LogFindings
 from sssjob.cli._together import repeated, together
 from sssjob.consequences import CONSEQUENCES, Consequence, worst_first
-from sssjob.conversion.converting import AUTO
+from sssjob.conversion.converting import AUTO, Options
+from sssjob.conversion.intake import Taken, gate
+from sssjob.document.model import Document
 from sssjob.errors import FormatError, RejectedError, SSSJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS
+from sssjob.lrm.clocks import time_zone
+from sssjob.translators.base import Translator
 from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from sssjob.conversion.converting import Options
-    from sssjob.conversion.intake import Taken
     from sssjob.conversion.site import Site
-    from sssjob.document.model import Document
-    from sssjob.translators.base import Translator
     from sssjob.validation.large import Large
 
 #: The rule that the gate and whoever lays out a job tell alike.
@@ -156,8 +156,6 @@ class Session:
     def admit(self, name: str, data: bytes | None = None, *, source: str | None = None, options: Options | None = None,
               facts: bool = False) -> Taken:
         """The same with the format and the text."""
-        from sssjob.conversion.intake import gate
-
         taken = self.take(name, data, source=source, options=options)
         if not (facts and taken.reader.kind == "record"):
             self.report(gate(taken.document, self.profile))
@@ -368,8 +366,6 @@ def pairs(items: Iterable[str], option: str) -> dict[str, str]:
 
 def zone_of(name: str) -> ZoneInfo:
     """The time zone that ``--timezone`` names. Raises UsageError."""
-    from sssjob.lrm.clocks import time_zone
-
     try:
         return time_zone(name)
     except ValueError as error:

@@ -28,6 +28,8 @@ from sssjob.conversion.converting import AUTO, Options
 from sssjob.document.arrays import label_of
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings, Locator, Policy, escape
+from sssjob.translators.base import ReadContext
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.accounting.pricing import Quotation
@@ -82,9 +84,7 @@ def quoted(quotation: Quotation, rates: RateSet, start: int | None = None) -> tu
 def options_of(source: str, items: Sequence[str]) -> Options:
     """The values of ``--option``. UsageError for one that a format of logs does not have: such a format asks for all
     of its options when it is opened. Of other formats, and of ``auto``, they are to be checked when it is read."""
-    from sssjob.translators.base import ReadContext
     from sssjob.translators.records.base import RecordTranslator
-    from sssjob.translators.registry import get
 
     options = Options(pairs(items, "--option"))
     if source == AUTO:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from sssjob.cli._files import Source, opened
 from sssjob.cli._options import Session
 from sssjob.conversion.converting import AUTO
+from sssjob.conversion.intake import format_of
 from sssjob.errors import AccessError, UsageError
 from sssjob.findings import escape
 from sssjob.limits import LIMITS
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
     from sssjob.translators.base import Translator
@@ -26,11 +28,8 @@ def recognised(session: Session, source_file: Source, source: str, of_documents:
 
     of_documents: whether the format of a document, and of what is taken for one, is reported too.
     Raises UsageError where none or several fit."""
-    from sssjob.translators.registry import get
-
     if source != AUTO:
         return get(source), source_file
-    from sssjob.conversion.intake import format_of
     from sssjob.translators.recognise import begun
     from sssjob.translators.records._packed import LONGEST, PackedError, packing, unpacked
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from sssjob.accounting import Charge, RateSet, Uncharged
 from sssjob.cli._prices import quoted
+from sssjob.document.arrays import Array, array_of, label_of
+from sssjob.document.model import Document, Job, JobDefaults
+from sssjob.document.states import waits
 from sssjob.request import Request, requests_in
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet, Uncharged
     from sssjob.accounting.quotes import PlannedQuotation, QuotePlans
     from sssjob.conversion.merging import Part
-    from sssjob.document.model import Document, Job, JobDefaults
     from sssjob.request.taking import Taken
 
 #: Of each job, None where it has none; of all of them, None where one has none; their currency; why one has none.
@@ -39,7 +41,6 @@ class Reading:
     def of(cls, document: Document, part: Part, plans: QuotePlans) -> Reading:
         """Of a part, of which the document is what is to be submitted."""
         from sssjob.accounting.quotes import PlannedQuotation
-        from sssjob.document.states import waits
 
         requests = tuple(requests_in(document))
         jobs = list(document.jobs())
@@ -99,15 +100,11 @@ def _prices(rates: RateSet, quotations: Iterable[PlannedQuotation]) -> _Prices:
 
 def _in_words(charge: Charge | Uncharged) -> tuple[Decimal | None, str]:
     """The amount of a charge, and why there is none."""
-    from sssjob.accounting import Uncharged
-
     return (None, f"{charge.reason}: {charge.detail}") if isinstance(charge, Uncharged) else (charge.amount, "")
 
 
 def _at_once(job: Job, defaults: JobDefaults | None) -> int:
     """How many elements of a job may run at a time."""
-    from sssjob.document.arrays import Array, array_of
-
     try:
         array = None if (stated := array_of(job, defaults)) is None else Array.of(stated.text)
     except ValueError:          # it is told when the job is planned
@@ -117,6 +114,4 @@ def _at_once(job: Job, defaults: JobDefaults | None) -> int:
 
 def _names(part: Part) -> tuple[str, ...]:
     """What the jobs of a part are called."""
-    from sssjob.document.arrays import label_of
-
     return tuple(label_of(job, place) for place, (job, _) in zip(part.places, part.document.jobs(), strict=False))

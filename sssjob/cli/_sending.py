@@ -18,6 +18,7 @@ from sssjob.cli._options import Session
 from sssjob.cli._place import Place
 from sssjob.cli._prices import money
 from sssjob.cli._routing import Choice, Routing, rehearsed, routed, settings_at, tell
+from sssjob.document.arrays import label_of
 from sssjob.errors import SSSJobError
 from sssjob.findings import Findings, Policy, escape
 
@@ -246,7 +247,6 @@ def _told(session: Session, client: Client, tokens: Sequence[str], submissions: 
 
 def _labels(route: Route) -> Iterator[str]:
     """What the jobs of a route are called."""
-    from sssjob.document.arrays import label_of
     from sssjob.xml.reader import read_document
 
     for number, (job, _) in enumerate(read_document(route.candidates[0].document.encode()).jobs()):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _WISHES: Final = {"hold": "held", "release": "released", "cancel": "cancelled"}
 _ANSWER_S: Final = 10.0
+#: Columns of jobs in the order of the view: the first ones, and the beginning of why, are seen in 80 columns.
+_FIRST: Final = ("id", "key", "native id", "state", "time", "why")
+_ORDER: Final = sorted(range(len(JOB_TITLES)), key=lambda n: (*_FIRST, JOB_TITLES[n]).index(JOB_TITLES[n]))
 _MOST: Final = 1_000            # jobs that are shown; to draw ten thousand takes seconds, in which no key counts
 
 
@@ -75,7 +78,7 @@ class Top(App[None]):
     def on_mount(self) -> None:
         """Begin to look."""
         self.query_one("#groups", DataTable).add_columns(*TITLES)
-        self.query_one("#jobs", DataTable).add_columns(*JOB_TITLES)
+        self.query_one("#jobs", DataTable).add_columns(*(JOB_TITLES[n] for n in _ORDER))
         self.query_one("#jobs").focus()
         self.run_worker(self.looking, thread=True, exclusive=True)
 
@@ -120,7 +123,8 @@ class Top(App[None]):
         shown = [job for overview in overviews for job in overview.jobs
                  if key_of(overview) == self.opened or not (self.opened or job.row.outcome)]
         self._draw("#groups", groups)
-        self._draw("#jobs", {job.row.key: job_cells(job, now) for job in shown[:_MOST]})
+        texts = {job.row.key: job_cells(job, now) for job in shown[:_MOST]}
+        self._draw("#jobs", {key: [row[n] for n in _ORDER] for key, row in texts.items()})
         more = max(len(shown) - _MOST, 0)
         if more and not self._more:         # once: an answer to a wish stays to be read
             self.tell(f"{more} more jobs are not shown here; `sssjob list` has them")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sssjob.run.overview import Overview
 
 #: Columns of groups.
-TITLES: Final = ("key", "group", "executor", "queued", "running", "done", "failed", "left out", "ends in", "why")
+TITLES: Final = ("key", "group", "queued", "running", "done", "failed", "left out", "ends in", "why", "executor")
 _LOOK_S: Final = 5.0
 
 
@@ -35,8 +35,8 @@ def key_of(group: Overview) -> str:
 def cells(group: Overview) -> list[str]:
     """A line of the table of groups."""
     counts = (group.queued, group.running, group.done, group.failed, group.left)
-    return [key_of(group), group.name, ", ".join(group.executors), *map(str, counts),
-            "" if group.remaining is None else f"~{spell(group.remaining)}", group.why]
+    return [key_of(group), group.name, *map(str, counts),
+            "" if group.remaining is None else f"~{spell(group.remaining)}", group.why, ", ".join(group.executors)]
 
 
 def text_of(overviews: list[Overview]) -> str:

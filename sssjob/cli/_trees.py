@@ -31,6 +31,7 @@ from sssjob.errors import AccessError, RejectedError, UsageError
 from sssjob.findings import Finding, Findings, escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
 from sssjob.translators.recognise import NoFormatError, Sample
+from sssjob.translators.registry import get, names
 
 if TYPE_CHECKING:
     from sssjob.cli._options import Session
@@ -192,8 +193,6 @@ def output_name(file: str, writer: Translator, suffixes: frozenset[str]) -> str:
 
 def all_suffixes() -> frozenset[str]:
     """The suffixes of all formats that can be loaded."""
-    from sssjob.translators.registry import get, names
-
     suffixes: set[str] = set()
     for name in names():
         try:

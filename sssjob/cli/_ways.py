@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.cli._findings import record, say
-from sssjob.document.element import Container
+from sssjob.document.element import Container, Property
+from sssjob.document.model import Document
 from sssjob.findings import RULES, Finding, Findings, Policy, escape
 from sssjob.request.asked import FACTS
 
 if TYPE_CHECKING:
     from sssjob.conversion.converting import Conversion
-    from sssjob.document.element import Property
-    from sssjob.document.model import Document
     from sssjob.translators.scripts.raw import Option
 
 

@@ -14,13 +14,15 @@ from zoneinfo import ZoneInfo
 import click
 
 from sssjob.cli._complete import files, formats
-from sssjob.cli._files import emit, logs_of, once
+from sssjob.cli._files import emit, logs_of, once, read_bytes
 from sssjob.cli._findings import problem, say, width
 from sssjob.cli._jobs import jobs_of
+from sssjob.cli._ledger import moment_of
 from sssjob.cli._options import Session, bounded, common, format_option, zone_of
 from sssjob.cli._privacy import load_privacy, privacy_option
 from sssjob.cli._tables import table
 from sssjob.conversion.converting import AUTO
+from sssjob.document.element import new_property
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -132,8 +134,6 @@ def command(session: Session, names: tuple[str, ...], source: str, options: tupl
 
 def _bounds(since: str | None, until: str | None, zone: str) -> dict[str, Any]:
     """Epoch seconds of the times between which jobs count. Raises UsageError."""
-    from sssjob.cli._ledger import moment_of
-
     return {"since": moment_of(since, zone, "--since"), "until": moment_of(until, zone, "--until")}
 
 
@@ -201,9 +201,8 @@ class _Adding:
 
 
 def _capacity(file: str | None, every: str | None, bounds: Mapping[str, Any], zone: ZoneInfo) -> Capacity | None:
-    """The capacity of a file. UsageError where no utilisation comes of it."""
+    """The capacity of a file. UsageError where no utilisation comes of it, ProblemsError where the file is wrong."""
     from sssjob.accounting.capacity import read_capacity
-    from sssjob.cli._files import read_bytes
 
     if file is None:
         return None
@@ -228,7 +227,6 @@ def _charged(job: Job, defaults: JobDefaults | None, plans: Plans | None
              ) -> tuple[Job, Decimal | Uncharged | None, tuple[str, ...]]:
     """The job with its defaults and, by rates, its charge and what that leaves out (``Charge.unsaid``)."""
     from sssjob.accounting import Uncharged
-    from sssjob.document.element import new_property
     from sssjob.document.inherit import effective
 
     whole = job if defaults is None else effective(job, defaults).fold()

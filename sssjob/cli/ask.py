@@ -20,7 +20,7 @@ from sssjob.cli._ledger import opened_ledger, place
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 from sssjob.xml.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ def _signing(key: str | None, password: str | None, method: str | None) -> Signi
 
 def _answered(session: Session, request: Request, url: str, signing: Signing | None) -> Response:
     """The whole answer of a server; what is not understood in it is told."""
-    from sssjob.findings import Findings
     from sssjob.sssrmap import SAFE, MessageError, Response
     from sssjob.sssrmap.calling import joined, peer_of, responses
 

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from sssjob.accounting import Charge, RateSet, Uncharged, charge
+from sssjob.accounting.amounts import Reason
 from sssjob.cli._complete import files
 from sssjob.cli._files import Results, Source, logs_of, once
 from sssjob.cli._findings import problem, say
 from sssjob.cli._options import Session, common, format_option, output_option, reading
 from sssjob.cli._prices import PricedJobs, hinted, load, options_of, page, rates_of, rates_option, tell_unsaid
 from sssjob.cli._privacy import load_privacy, privacy_option
+from sssjob.cli._profiles import load_site
 from sssjob.cli._recognised import Looked
 from sssjob.conversion.converting import AUTO
+from sssjob.document.element import new_property
+from sssjob.document.model import Document, Job, JobDefaults
 from sssjob.errors import UsageError
 from sssjob.findings import Findings, escape
+from sssjob.translators.registry import get
 
 if TYPE_CHECKING:
-    from sssjob.accounting import Charge, RateSet
     from sssjob.accounting.privacy import Privacy
-    from sssjob.document.model import Document, Job, JobDefaults
     from sssjob.validation.large import Large
 
 __all__ = ["command"]
@@ -67,8 +71,6 @@ def command(session: Session, names: tuple[str, ...], rates_file: str | None, si
 
 def _rates_of_sites(sites: str) -> dict[str, str]:
     """Site -> the file of its rates. sites: with commas between them. Raises UsageError, SiteError, AccessError."""
-    from sssjob.cli._profiles import load_site
-
     paths: dict[str, str] = {}
     for name in filter(None, map(str.strip, sites.split(","))):
         site, path = load_site(name)
@@ -86,7 +88,6 @@ def _rates_of_sites(sites: str) -> dict[str, str]:
 def _charged(session: Session, names: tuple[str, ...], paths: Mapping[str, str], source: str, options: tuple[str, ...],
              itemise: bool, jobs: int, dask: str | None, privacy: Privacy | None, output: str, looked: Looked) -> int:
     from sssjob.translators.records.base import RecordTranslator
-    from sssjob.translators.registry import get
 
     reader = get(source)
     read_options = options_of(reader.name, options)
@@ -173,8 +174,6 @@ class _DocumentCharges:
 
     def _charge(self, job: Job, defaults: JobDefaults | None) -> None:
         """Charge the next job and write the charge into it."""
-        from sssjob.accounting import Uncharged, charge
-        from sssjob.accounting.amounts import Reason
         from sssjob.accounting.attempts import EARLIER
 
         site = _ANY if _ANY in self.rates else _site_of(job) or ""
@@ -226,8 +225,6 @@ def _site_of(job: Job) -> str | None:
 
 def _fill(session: Session, file: str, job: Job, new_charge: Charge) -> None:
     """Write the charge into the job; another one that stood there is told."""
-    from sssjob.document.element import new_property
-
     new = new_property("Charge", new_charge.amount, {"units": new_charge.currency} if new_charge.currency else {})
     old = job.first("Charge")
     if old is not None and (old.value, old.get("units")) != (new.value, new.get("units")):

@@ -10,6 +10,7 @@ import click
 from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes
 from sssjob.cli._options import Session, common, reading
+from sssjob.conversion.intake import format_of
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -42,7 +43,6 @@ def _check(session: Session, name: str, schema: bool) -> None:
     if not schema:
         with session.opened(name):
             return
-    from sssjob.conversion.intake import format_of
     from sssjob.xml.schema import validate
 
     data = read_bytes(name)

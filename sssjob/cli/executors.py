@@ -10,6 +10,7 @@ import click
 from sssjob.cli._files import emit
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.errors import UsageError
+from sssjob.findings import escape
 from sssjob.packages import check_psij
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ def trouble(name: str, seconds: float, site: tuple[Site, str] | None = None) -> 
     from psij import InvalidJobException, JobExecutor, SubmitException
     from psij.executors._polling import PollingExecutor
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
-    from sssjob.findings import escape
     from sssjob.run.configuring import config_of, load_settings
 
     try:

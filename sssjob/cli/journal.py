@@ -13,6 +13,7 @@ from sssjob.cli._files import Results, emit
 from sssjob.cli._findings import problem
 from sssjob.cli._options import output_option
 from sssjob.cli.list_ import moment
+from sssjob.document.model import Document
 
 if TYPE_CHECKING:
     from sssjob.run.journal import Entry, Journal
@@ -71,19 +72,23 @@ def export(target: str, since: str | None, before: str | None, output: str) -> i
     """Write the jobs of submissions that have ended, with their facts, the oldest first.
 
     Each job stands with what it inherits. One submission after another is read, so that a large journal takes little
-    memory.
+    memory. Exit status 5: no job has ended then; a JobGroup without jobs, which no command takes, is not written.
     """
     from sssjob.run.journal import open_journal
     from sssjob.run.pruning import ended_entries
 
     begin, end = (None if text is None else moment(text) for text in (since, before))
-    kept = Results()
+    kept, jobs = Results(), 0
     with open_journal() as journal:
-        kept.add("<JobGroup>\n  <Id>journal</Id>\n" if target == "sss" else "")
         for entry in ended_entries(journal, begin, end):
             for text in _texts(journal, entry, target):
-                kept.add(text)
-    kept.add("</JobGroup>\n" if target == "sss" else "")
+                kept.add(f"<JobGroup>\n  <Id>journal</Id>\n{text}" if target == "sss" and not jobs else text)
+                jobs += 1
+    if target == "sss":
+        if not jobs:
+            problem("no job has ended then: there is nothing of which a JobGroup could be made", status=5)
+            return 5
+        kept.add("</JobGroup>\n")
     kept.emit(output)
     return 0
 
@@ -91,7 +96,6 @@ def export(target: str, since: str | None, before: str | None, output: str) -> i
 def _texts(journal: Journal, entry: Entry, target: str) -> Iterator[str]:
     """The jobs of a submission in a format."""
     from sssjob.document.inherit import effective
-    from sssjob.document.model import Document
     from sssjob.run.client import Client
     from sssjob.run.listing import Filter, listed
     from sssjob.xml.writer import write_document

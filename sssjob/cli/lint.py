@@ -33,6 +33,7 @@ from sssjob.errors import UsageError
 from sssjob.findings import Finding, escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
 from sssjob.rules import RULES
+from sssjob.translators.lint_choice import Choice
 from sssjob.version import __version__
 
 __all__ = ["command"]
@@ -197,8 +198,6 @@ def command(session: Session, scripts: tuple[str, ...], source: str, select: tup
 
     Exit status 1 when the submit command would refuse one of them, with --strict also for warnings.
     """
-    from sssjob.translators.lint_choice import Choice
-
     once(scripts)
     if form == _TEXT and output != "-":
         raise UsageError("--output is for another --format than text")

@@ -50,7 +50,7 @@ _WATCH_S: Final = 2.0
 @click.option("--name", metavar="PATTERN", help="Only those whose id or name fits, with * and ?.")
 @click.option("--since", metavar="TIME",
               help="Only those submitted since 2026-11-22, 2026-11-22T10:00 (UTC), or 3d ago.")
-@click.option("--group", metavar="ID", help="Only those of this group, or of this submission: @3.")
+@click.option("--group", metavar="ID", help="Only those of this group or array, or of this submission: @3.")
 @click.option("--sort", metavar="COLUMN", default="key",
               help="By id, key, name, site, executor, state, queue, submitted, elapsed or nodes; -COLUMN: backwards.")
 @click.option("--offline", is_flag=True, help="What the journal knows; no resource manager is asked.")

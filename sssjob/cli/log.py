@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from psij.executors.batch._terms import DEEDS
 from sssjob.cli._files import emit
 from sssjob.cli._journal import instant, lines, names, on_journal
 from sssjob.findings import escape
@@ -73,8 +74,6 @@ _OF_ALL: Final = ("cap", "silent", "answers", "unplaced")
 
 
 def _answer(data: dict[str, Any]) -> str:
-    from psij.executors.batch._terms import DEEDS
-
     kind, _, name = data["wish"].partition(" ")
     if data.get("begun"):
         return f"the resource manager is about to be told: {data['wish']}"

@@ -13,6 +13,7 @@ from sssjob.cli._complete import files as file_names
 from sssjob.cli._files import emit, once, read_bytes, standard_input
 from sssjob.cli._options import Session, common, pairs, reading
 from sssjob.conversion.converting import AUTO
+from sssjob.conversion.intake import format_of
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import Findings
 
@@ -67,7 +68,6 @@ def _results(session: Session, asked: _Question, name: str) -> Iterator[Result]:
     if asked.stream:
         yield from _streamed(session, asked, name)
         return
-    from sssjob.conversion.intake import format_of
     from sssjob.query import query
 
     data = read_bytes(name)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sssjob.accounting import Uncharged
+from sssjob.accounting.pricing import Quotation
+from sssjob.accounting.times import TimeError, moment
 from sssjob.cli._complete import files
 from sssjob.cli._files import Results, once
 from sssjob.cli._findings import problem, say
@@ -34,8 +37,6 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
     """
     rates_path = rates_of(session, rates_file)
     once([file, rates_path])
-    from sssjob.accounting import Uncharged
-    from sssjob.accounting.pricing import Quotation
     from sssjob.document.sweeps import jobs_in
 
     at = None if start is None else _moment(start, timezone)
@@ -70,8 +71,6 @@ def command(session: Session, file: str, rates_file: str | None, itemise: bool, 
 
 def _moment(start: str, timezone: str | None) -> int:
     """Epoch seconds of --start."""
-    from sssjob.accounting.times import TimeError, moment
-
     zone = None if timezone is None else zone_of(timezone)
     try:
         return moment(start, zone)

@@ -14,6 +14,7 @@ from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
     from sssjob.run.client import Client
+    from sssjob.run.journal import Journal
     from sssjob.run.on_end import Hook
     from sssjob.run.rows import Row
 
@@ -39,8 +40,18 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float 
         raise UsageError(f"--on-end is for jobs that have ended and are submitted anew: {', '.join(going)} has not; "
                          "`sssjob wait --on-end` is for a job that goes on")
     status = asked(client, as_json, "rerun", going, timeout) if going else 0
-    ended = [row for row in rows if row.outcome is not None]
+    ended = _as_first_submitted(client.journal, [row for row in rows if row.outcome is not None])
     return max(status, _anew(client, as_json, ended, end_hooks)) if ended else status
+
+
+def _as_first_submitted(journal: Journal, rows: list[Row]) -> list[Row]:
+    """Jobs of a document of which some were run again already, in its first submission, which has all that they
+    depend on."""
+    first: dict[tuple[str, str], dict[str, Row]] = {}
+    for number in sorted({row.submission for row in rows}):
+        first.setdefault(journal.origin_of(number), {row.label: row for row in journal.rows_of(number)})
+    return list({row.key: row for each in rows
+                 for row in (first[journal.origin_of(each.submission)].get(each.label, each),)}.values())
 
 
 def _anew(client: Client, as_json: bool, rows: list[Row], on_end: list[Hook]) -> int:

@@ -22,15 +22,16 @@ from sssjob.cli._findings import SECRET, coloured, width
 from sssjob.cli._options import Session, common, reading
 from sssjob.cli._tables import table
 from sssjob.document.element import Container, Property, Raw
+from sssjob.document.held import per_of
 from sssjob.document.lexical import utc
+from sssjob.document.model import Document, Job, JobDefaults, JobGroup
+from sssjob.document.states import has_not_begun, waits
 from sssjob.document.vocabulary import ELEMENTS
-from sssjob.findings import escape
+from sssjob.findings import Findings, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
     from sssjob.document.inherit import Slot, View
-    from sssjob.document.model import Document, Job, JobDefaults, JobGroup
     from sssjob.validation.large import Large
 
 __all__ = ["command", "moment", "records"]
@@ -226,9 +227,7 @@ def records(document: Document | Large, *, origins: bool, secrets: bool, inherit
 
     origins: with effective values; secrets: nothing is masked; inherited: Requested of jobs with Defaults folded in.
     """
-    from sssjob.document.model import Document, Job, JobGroup
     from sssjob.document.sweeps import expand, jobs_of
-    from sssjob.findings import Findings
 
     findings = Findings()               # what is wrong with a sweep was told when the document was read
     if not isinstance(document, Document):
@@ -391,8 +390,6 @@ def _around(root: Raw, secrets: bool) -> Values:
 
 def _only_asks(job: Job) -> bool:
     """Whether bare amounts are what a job asks for: its State says that it waits, or nothing says that it has run."""
-    from sssjob.document.states import has_not_begun, waits
-
     state = job.value("State")
     ran = bool(job.delivered or any(group.delivered for group in job.task_groups) or any(
         job.first(tag) for tag in ("StartTime", "EndTime", "ExitCode")))
@@ -402,7 +399,6 @@ def _only_asks(job: Job) -> bool:
 def _asked_in_all(job: Job, defaults: JobDefaults | None, bare: bool) -> Values:
     """What a job with its defaults requests, by name; amounts are those of the whole job, as ``explain`` has them.
     bare: it asks for what stands beside Requested, too."""
-    from sssjob.document.held import per_of
     from sssjob.document.inherit import effective
 
     values: Values = {}

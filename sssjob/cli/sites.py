@@ -18,6 +18,7 @@ from sssjob.cli._options import output_option
 from sssjob.cli._profiles import load_site, profiles
 from sssjob.cli._seconds import MORE_THAN_NONE
 from sssjob.cli._tables import table
+from sssjob.cli.executors import trouble
 from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import escape
 from sssjob.lrm.reasons import ALIASES, EXECUTORS
@@ -228,7 +229,6 @@ def _zone(words: str) -> str | None:
 
 def _unreachable(site: Site, path: str, seconds: float) -> str:
     """Why the resource manager of a site does not answer here; empty where it does."""
-    from sssjob.cli.executors import trouble
     from sssjob.cli.offers import SilentError, answer, ask_machine, askable
 
     if site.manager is None:

@@ -11,6 +11,7 @@ import click
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem, width
 from sssjob.cli._journal import facts, heard, lines, on_journal, patience, told
+from sssjob.cli._ledger import moment_of
 from sssjob.cli._settings import following_site_option
 from sssjob.cli._tables import table
 from sssjob.errors import UsageError
@@ -82,8 +83,6 @@ def command(client: Client, as_json: bool, ids: tuple[str, ...], refresh: bool, 
 
 def _refreshed(client: Client, as_json: bool, ids: tuple[str, ...], since: str | None, timeout: float | None) -> bool:
     """Ask accounting; of the whole journal print what it told. Whether some of it gave no answer."""
-    from sssjob.cli._ledger import moment_of
-
     refreshed_jobs = client.refresh(ids, moment_of(since, "UTC", "--since"), timeout)
     if not ids:
         told(client, as_json)

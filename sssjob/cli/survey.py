@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -23,13 +23,13 @@ from sssjob.cli._tables import table
 from sssjob.cli._walking import script_of
 from sssjob.conversion.converting import AUTO
 from sssjob.conversion.drafting import draft, is_untouched
+from sssjob.conversion.site import Site
 from sssjob.conversion.survey import KINDS, Survey, Use, surveyed
 from sssjob.errors import RejectedError, UsageError
 from sssjob.findings import escape
 from sssjob.processes import Stopped, in_order, processes, stoppable
-
-if TYPE_CHECKING:
-    from sssjob.conversion.site import Site
+from sssjob.translators.recognise import Sample, scripts
+from sssjob.translators.registry import get
 
 __all__ = ["command"]
 
@@ -115,11 +115,7 @@ class _Surveying:
             return _Surveyed(file.name, message=status_of(error)[1].removeprefix(f"{file.name}: "), failed=True)
 
     def _surveyed(self, file: Named) -> _Surveyed:
-        from sssjob.translators.registry import get
-
         if file.given:
-            from sssjob.translators.recognise import Sample, scripts
-
             sample = Sample(read_bytes(file.name), file.name)
             fits = scripts(sample)
         else:

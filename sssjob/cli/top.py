@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -35,8 +36,6 @@ def command(client: Client, as_json: bool, interval: float, once: bool) -> int:
     group ends is a guess from the jobs that have ended.
     """
     if as_json:
-        import json
-
         emit("".join(json.dumps(job.record(time.time())) + "\n" for group in refreshed(client) for job in group.jobs))
         return 0
     if not once and sys.stdout.isatty():

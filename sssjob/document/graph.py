@@ -12,6 +12,7 @@ from graphlib import CycleError as _GraphlibCycle
 from graphlib import TopologicalSorter
 from typing import Literal, Self
 
+from sssjob.document.arrays import Array, array_of
 from sssjob.document.element import Property
 from sssjob.document.model import Job, JobDefaults, JobGroup
 from sssjob.document.states import job_state
@@ -37,7 +38,8 @@ class CycleError(SSSJobError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One Dependency element of a job. needs: the jobs that it names, as indices; none: they are not of this group.
+    """One Dependency element of a job. needs: the jobs that it names, as indices, of one element its array; none: they
+    are not of this group.
 
     condition: OnSuccess, OnFailure or OnExit; code: the exit code that triggers, with OnExit (None: any)."""
 
@@ -105,7 +107,8 @@ class Dependencies:
                 names.setdefault(str(name), []).append(index)
         frozen = {name: tuple(indices) for name, indices in names.items()}
         links = tuple(
-            Link(index, _resolved(p, ids, frozen), p) for index, indices in enumerate(dependencies) for p in indices)
+            Link(index, _resolved(p, ids, frozen) or _array_with(p, ids, jobs, defaults), p)
+            for index, indices in enumerate(dependencies) for p in indices)
         return cls(jobs, tuple(_label(job, index) for index, job in enumerate(jobs)), links)
 
     @property
@@ -242,6 +245,19 @@ def _resolved(p: Property, ids: dict[str, tuple[int, ...]], names: dict[str, tup
     if p.get("designator") == "JobName":
         return names.get(text, ())
     return ids.get(text) or names.get(text, ())
+
+
+def _array_with(p: Property, ids: dict[str, tuple[int, ...]], jobs: tuple[Job, ...],
+                defaults: JobDefaults | None) -> tuple[int, ...]:
+    """The array of which a dependency names one element: ``a_3``."""
+    array, _, index = p.text.strip().rpartition("_")
+    if array not in ids or not (index.isascii() and index.isdecimal()) or p.get("designator") == "JobName":
+        return ()
+    stated = array_of(jobs[ids[array][0]], defaults)
+    try:
+        return ids[array] if stated is not None and int(index) in Array.of(stated.text).indices else ()
+    except ValueError:
+        return ()               # told where the array is read (SSS420)
 
 
 def _label(job: Job, index: int) -> str:

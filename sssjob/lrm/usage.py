@@ -91,13 +91,13 @@ def present(facts: Mapping[str, Any]) -> dict[str, Any]:
 def of_runs(runs: Sequence[Usage], parts: Iterable[Usage] = ()) -> Usage:
     """The job whose runs these are, in order. parts: steps and tasks of them, which tell of memory only.
 
-    It was submitted before the first run, by the first one that says when, ended with the last one, and stands where it
-    was last given a place. Use adds up; of memory it is the most that one run or part had.
+    It was submitted when the first run says, for later ones have the time at which it was put back, ended with the last
+    one, and stands where it was last given a place. Use adds up; of memory it is the most that one run or part had.
     """
     began = [run for run in runs if run.ran]
     last, place, all_parts = runs[-1], (began or runs)[-1], (*began, *parts)
     return replace(
-        last, submit_time=next((run.submit_time for run in runs if run.submit_time), None), ran=place.ran,
+        last, submit_time=runs[0].submit_time, ran=place.ran,
         start_time=place.start_time, nodes=place.nodes, node_count=place.node_count, processors=place.processors,
         gpus=place.gpus, gpu_types=place.gpu_types,
         starts=len(began) or None, wall_seconds=known_sum(run.wall_seconds for run in began),

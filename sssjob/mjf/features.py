@@ -208,7 +208,7 @@ class Features:
         return TimeLeft(ends[by], by, tuple(unsure))
 
     def figures(self) -> Figures:
-        """What follows from what a pilot says."""
+        """remaining_time, draining_waste and kill_waste, by what the pilot has written into its status directory."""
         return figures({name: self.value(name) for name in self.readings}, self.now)
 
     def record(self) -> dict[str, Any]:

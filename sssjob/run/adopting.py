@@ -24,6 +24,7 @@ from sssjob.run.plan import Plan, make_plan
 from sssjob.run.seeking import Seeker, can_search
 from sssjob.run.standing import Running, Submission
 from sssjob.run.submitting import LOOK_AGAIN_S
+from sssjob.xml.reader import read_document
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -58,8 +59,6 @@ class Adopting:
 
     def planned(self, submission: Submission) -> Plan:
         """The plan of a submission; made once, of one that another client has begun."""
-        from sssjob.xml.reader import read_document
-
         if submission.planned is None:
             entry = submission.entry
             assert entry is not None        # else it was begun here, with its plan

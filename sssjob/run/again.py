@@ -13,6 +13,7 @@ from sssjob.run.changing import rewrite
 from sssjob.run.gates import holds
 from sssjob.run.plan import outline
 from sssjob.run.standing import Running, Submission
+from sssjob.xml.reader import read_document
 
 __all__ = ["again"]
 
@@ -24,8 +25,6 @@ def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
     A dependency on a job of the same group that is not among them is left out where that job has ended as the
     dependency wants it; dependencies on jobs of other submissions stay. Raises UsageError where it cannot hold.
     """
-    from sssjob.xml.reader import read_document
-
     assert submission.entry is not None
     for job in jobs:
         _check(job, jobs)
@@ -38,9 +37,11 @@ def again(submission: Submission, jobs: Sequence[Running]) -> list[Document]:
         indices.setdefault(id(of.job if of.member is None else of.member.job), []).extend(
             [] if of.member is None else [of.member.index])
     documents = []
+    chosen = {job.number for job in jobs}
+    left = {job.label for n, job in enumerate(planned) if job.member is not None and n not in chosen}
     for body in source.bodies():
         if isinstance(body, JobGroup):
-            _cut(body, indices)
+            _cut(body, indices, left)
         elif isinstance(body, Job) and id(body) in indices:
             _cut_array(body, None, indices[id(body)])
         if id(body) in indices or (isinstance(body, JobGroup) and any(job.reference is None for job in body.jobs)):
@@ -62,12 +63,13 @@ def _check(job: Running, jobs: Sequence[Running]) -> None:
             raise UsageError(f"{job.plan.label} waits for {need.text}, which does not hold; run both again")
 
 
-def _cut(group: JobGroup, indices: dict[int, list[int]]) -> None:
-    """Leave only those jobs in a group."""
+def _cut(group: JobGroup, indices: dict[int, list[int]], left: set[str]) -> None:
+    """Leave only those jobs in a group. left: elements of arrays that are not among them."""
     graph = Dependencies.of(group)
     for number, links in graph.links_of().items():
         for link in links:
-            if link.needs and not any(id(graph.jobs[index]) in indices for index in link.needs):
+            if link.needs and (link.target.strip() in left
+                               or not any(id(graph.jobs[index]) in indices for index in link.needs)):
                 _take_out(graph.jobs[number], link.element)
     defaults = group.defaults
     group.items = [item for item in group.items

@@ -334,9 +334,8 @@ class Client:
         self.take_steps()
         rows = [row for name in names for row in self.journal.find(name)]
         for number in dict.fromkeys(row.submission for row in rows):
-            entry = self.journal.entry(number)
-            entry.flush(*(Event(row.job, "cancel", "user", {}) for row in rows
-                          if row.submission == number and row.outcome is None))
+            self.journal.entry(number).flush(*(Event(row.job, "cancel", "user", {}) for row in rows
+                                               if row.submission == number and row.outcome is None))
         return self.wait(names, LOOK_S if seconds is None else seconds)
 
     def ask(self, wish: str, names: Sequence[str], seconds: float | None = None, *, source: str = "user"
@@ -379,6 +378,7 @@ class Client:
         from sssjob.run.again import again
 
         entry = self.journal.entry(number)
+        self.whereabouts.require(self, entry)
         earlier = self.standing(entry)
         chosen = [earlier.jobs[n] for n in jobs]
         promised = [hook for hook in chosen[0].hooks.values() if all(hook.id in job.hooks for job in chosen)]
@@ -387,7 +387,7 @@ class Client:
         for document in again(earlier, chosen):
             submission = self.submit(document, entry.executor, policy=Policy.of(entry.policy) or Policy.REJECT,
                                      cwd=entry.directory, on_end=hooks, like=entry,
-                                     request=None if part_of is None else f"{AGAIN}{part_of}.{number}")
+                                     request=f"{AGAIN}{part_of or token_hex(8)}.{number}")
             if submission is not None:
                 submissions.append(submission)
         return submissions

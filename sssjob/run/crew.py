@@ -51,9 +51,13 @@ class Crew(Generic[_T]):
                 self._threads.append(thread)
         self._calls.put((item, call))
 
-    def next_end(self) -> tuple[_T, BaseException | None]:
-        """The item of a call that has ended, and what it raised; waits for one."""
-        end = self._ends.get()
+    def next_end(self, seconds: float | None = None) -> tuple[_T, BaseException | None] | None:
+        """The item of a call that has ended, and what it raised; waits for one, and no longer than some seconds: None
+        where there was none."""
+        try:
+            end = self._ends.get(timeout=seconds)
+        except queue.Empty:
+            return None
         self.working -= 1
         return end
 

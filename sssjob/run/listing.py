@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sssjob.errors import UsageError
+from sssjob.request.in_all import asked_in_all
 from sssjob.run.rows import KEY, Row, first_values
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ class Listed:
 class Filter:
     """Which jobs are listed, and in which order. ended: those too that have. states: States of the document or words of
     outcomes, any of them. site: the name of a profile. name: a pattern with ``*`` and ``?`` of the id or the name.
-    since: submitted then or later. group: the id of a group, or ``@3``. sort: one of COLUMNS, with a dash before it
-    from the last to the first."""
+    since: submitted then or later. group: the id of a group or an array, or ``@3``. sort: one of COLUMNS, with a dash
+    before it from the last to the first."""
 
     ended: bool = False
     states: Sequence[str] = ()
@@ -164,16 +165,22 @@ def submitted_to(journal: Journal, column: Literal["site", "executor"]) -> list[
 
 
 def knows_group(journal: Journal, group: str) -> bool:
-    """Whether a submission is called so, or has that number (``@3``), and is still there. Raises AccessError."""
+    """Whether a group or an array is called so, or a submission has that number (``@3``), and is still there.
+
+    Raises AccessError.
+    """
     condition, values = _of_group(group)
-    return bool(list(journal.ask(f"SELECT 1 FROM submissions s WHERE {condition} LIMIT 1", values)))
+    return bool(list(journal.ask("SELECT 1 FROM jobs j JOIN submissions s ON s.number = j.submission "
+                                 f"WHERE {condition} LIMIT 1", values)))
 
 
 def _of_group(group: str) -> tuple[str, dict[str, Any]]:
-    """The condition for the jobs of a group, and its values."""
+    """The condition for the jobs of a group, or the elements of an array, and its values."""
     key = KEY.fullmatch(group)
     by_number = key is not None and key[2] is None
-    return "s.number = :group" if by_number else "s.name = :group", {"group": int(group[1:]) if by_number else group}
+    if by_number:
+        return "s.number = :group", {"group": int(group[1:])}
+    return "(s.name = :group OR j.array = :group)", {"group": group}
 
 
 def listed(journal: Journal, chosen: Filter) -> list[Listed]:
@@ -222,8 +229,6 @@ def _asked(job: Running) -> tuple[object, Fraction | None]:
     """Queue and nodes that a job asks for, worked out once for what it is submitted with."""
     plan, asked = job.plan, job.plan.folded
     if plan.listed is None or plan.listed[0] is not asked:
-        from sssjob.request.in_all import asked_in_all
-
         queue = asked.value("Queue") or _first(asked.containers("Requested"), "Queue")
         plan.listed = asked, queue, asked_in_all(asked, "NodeCount", bare=True)
     return plan.listed[1:]

@@ -10,6 +10,7 @@ from sssjob.run.journal import Entry
 from sssjob.run.plan import outline
 from sssjob.run.standing import Submission
 from sssjob.run.storage import told
+from sssjob.xml.reader import read_document
 
 __all__ = ["load"]
 
@@ -21,8 +22,6 @@ def load(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
 
 
 def _loaded(entry: Entry, executor: Callable[[], psij.JobExecutor]) -> Submission:
-    from sssjob.xml.reader import read_document
-
     document = read_document(entry.document, path=entry.name or f"@{entry.number}")
     submission = Submission(document, executor, entry, time=entry.time)
     submission.take_plan(outline(document))

@@ -27,10 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from sssjob.document.inherit import effective
+from sssjob.document.model import Document
 from sssjob.errors import UsageError
 from sssjob.limits import LIMITS
 from sssjob.run.pauses import NONE, Pause
 from sssjob.version import __version__
+from sssjob.xml.writer import write_document
 
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
@@ -357,10 +360,7 @@ def _variables(job: Running, hook: Hook) -> dict[str, str]:
 
 def _document(job: Running, as_json: bool) -> bytes:
     """The document of a job alone, with what it inherits: XML, or its JSON form."""
-    from sssjob.document.inherit import effective
-    from sssjob.document.model import Document
     from sssjob.xml.twin import to_json
-    from sssjob.xml.writer import write_document
 
     group = job.plan.group
     whole = Document(effective(job.plan.job, group.defaults if group is not None else None).fold())

@@ -297,7 +297,7 @@ class _Planning:
             needs_by_key: dict[tuple[int, str, int | None, str], Need] = {}      # those that are equal are one
             for number, links in graph.links_of().items():
                 mine = places.get(id(graph.jobs[number]), ())
-                needs = tuple(self._need(planned[n], link, graph, places, needs_by_key) for n in mine[:1]
+                needs = tuple(self._need(planned, n, link, graph, places, needs_by_key) for n in mine[:1]
                               for link in links)
                 for n in mine:
                     planned[n].needs = needs
@@ -306,15 +306,16 @@ class _Planning:
                 job.needs = tuple(self._outside(job, p.get("condition") or "OnSuccess", p.get("code"), p.text.strip(),
                                                 p.get("designator") == "JobName") for p in job.folded.all("Dependency"))
 
-    def _need(self, job: PlannedJob, link: Link, graph: Dependencies, places: Mapping[int, list[int]],
-              needs_by_key: dict[tuple[int, str, int | None, str], Need]) -> Need:
+    def _need(self, planned: Sequence[PlannedJob], number: int, link: Link, graph: Dependencies,
+              places: Mapping[int, list[int]], needs_by_key: dict[tuple[int, str, int | None, str], Need]) -> Need:
         key = (id(link.needs), link.condition, link.code, link.target)
         if key not in needs_by_key:
             on = tuple(n for index in link.needs for n in places.get(id(graph.jobs[index]), ()))
+            on = tuple(n for n in on if planned[n].member and planned[n].label == link.target.strip()) or on
             code = None if link.code is None else str(link.code)
             needs_by_key[key] = Need(on, link.condition, link.code,
                                      _said(link.condition, code, link.target)) if on else \
-                self._outside(job, link.condition, code, link.target.strip(), link.by_name)
+                self._outside(planned[number], link.condition, code, link.target.strip(), link.by_name)
         return needs_by_key[key]
 
     def _outside(self, job: PlannedJob, condition: str, code: str | None, target: str, by_name: bool = False) -> Need:

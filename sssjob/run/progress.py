@@ -147,6 +147,7 @@ class _Line:
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        line = Text(self.progress.line())
+        words = self.progress.line()
+        line = Text(words if len(words) <= self.width else words.rpartition(", ")[0])       # rather no rate than half
         line.truncate(self.width, overflow="ellipsis")      # a line that wraps would leave rests behind
         return line

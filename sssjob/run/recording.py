@@ -14,9 +14,9 @@ from sssjob.run.storage import has_no_room
 if TYPE_CHECKING:
     from sssjob.run.engine import Engine
 
-__all__ = ["Recording"]
+__all__ = ["WRITE_S", "Recording"]
 
-_WRITE_S: Final = 0.05          # between two writings while jobs are submitted
+WRITE_S: Final = 0.1          # between two writings while jobs are submitted
 
 
 class Recording:
@@ -37,8 +37,13 @@ class Recording:
         """Put what was noted into the journal within a moment, and before anybody waits or leaves: many submissions
         share one disk access. What a client that is killed meanwhile has not written, the next one finds by its tags.
         """
-        if time.monotonic() >= self._written + _WRITE_S:
+        if self.is_due:
             self.write()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last writing was a moment ago."""
+        return time.monotonic() >= self._written + WRITE_S
 
     def write(self, everything: bool = False) -> None:
         """Put what was noted into the journal. What cannot be written is kept for the next time and told once."""

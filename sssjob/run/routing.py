@@ -22,13 +22,15 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from sssjob.document.model import Document
-from sssjob.errors import SSSJobError, UsageError
+from sssjob.errors import AccessError, SSSJobError, UsageError
 from sssjob.findings import Findings, Policy, escape, joined
 from sssjob.run.choosing import placed
+from sssjob.run.configuring import complete, load_settings
 from sssjob.run.facts import tell_place
 from sssjob.run.journal import Entry, Event, Journal
 from sssjob.run.on_end import kept
 from sssjob.run.rows import NEVER_RAN, ROUTED, Row
+from sssjob.xml.reader import read_document
 
 if TYPE_CHECKING:
     from sssjob.conversion.settings import Settings
@@ -359,9 +361,6 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
     """The submission of a step, in the journal; None where there is none, and then the next place is taken.
 
     report: gets what is to be told of it."""
-    from sssjob.run.configuring import complete
-    from sssjob.xml.reader import read_document
-
     candidate = route.candidates[route.step]
     findings = Findings()
     try:
@@ -390,8 +389,6 @@ def _prepared(client: Client, route: Route, report: Findings) -> Prepared | None
 def _as_there(client: Client, route: Route, findings: Findings) -> Iterator[tuple[Site, Settings]]:
     """A client as it submits the step of a route, with its site and the settings of that. Raises AccessError,
     UsageError."""
-    from sssjob.run.configuring import load_settings
-
     candidate = route.candidates[route.step]
     before = client.settings, client.site, client.why, client.findings
     site = _site(candidate.profile)
@@ -414,7 +411,6 @@ def _tell_place(document: Document, route: Route) -> None:
 
 def _site(profile: str) -> Site:
     from sssjob.conversion.site import read_site
-    from sssjob.errors import AccessError
 
     try:
         return read_site(Path(profile).read_bytes(), profile)

@@ -153,33 +153,37 @@ class JournalRows(ABC):
             "SELECT number, submission, job, time, kind FROM events WHERE number > ? ORDER BY number LIMIT ?",
             number, most)]
 
-    def last_event(self) -> int:
-        """The number of the newest event; 0: there is none."""
-        return int(self._ask("SELECT coalesce(max(number), 0) FROM events")[0][0])
-
     def find(self, name: str, among: Callable[[Row], bool] | None = None) -> list[Row]:
         """The job or jobs that a name means. among: of these only.
 
         ``@3`` (a submission), ``@3.1``, an id of a document, a native id, ``executor:native id``, an id of an array
         (all of its elements) or of a group (of all its parts, where these went to several sites), and of a job that was
         submitted without an Id the Name or ``job-1`` by which all messages call it.
-        Of several jobs of one name that has not ended is meant, else the newest. Raises UnknownJobError for a name that
-        is not known, UsageError for one that means several jobs.
+        Of several jobs of one name that has not ended is meant, else the newest; of a group of which some jobs were run
+        again those, and the others as they are. Raises UnknownJobError for a name that is not known, UsageError for one
+        that means several jobs.
         """
         matches = [row for row in self._named(name) if among is None or among(row)]
         if not matches:
             raise UnknownJobError(f"there is no job {name!r} in {self.path} (`sssjob list --all` shows all)")
         several = {r.submission for r in matches}
         if len(several) > 1:
-            documents = {number: self.document_of(number) for number in sorted(several)}
+            documents = {number: self.origin_of(number) for number in sorted(several)}
             going = {documents[r.submission][0] for r in matches if r.outcome is None}
             if len(going) > 1:
                 keys = ", ".join(r.key for r in matches if r.outcome is None)
                 raise UsageError(f"{name!r} is the name of several jobs that have not ended: {keys}")
             chosen = going.pop() if going else documents[max(several)][0]
-            newest = {part: number for number, (document, part) in documents.items() if document == chosen}
-            matches = [r for r in matches if r.submission in newest.values()]
+            newest = {(documents[r.submission], r.label): r.submission for r in matches}
+            matches = [r for r in matches if documents[r.submission][0] == chosen
+                       and newest[documents[r.submission], r.label] == r.submission]
         return matches
+
+    def origin_of(self, number: int) -> tuple[str, str]:
+        """The same as ``document_of`` of the submission whose jobs this one, or one before it, has run again."""
+        while (request := self.request_of(number) or "").startswith(AGAIN):
+            number = int(request.rpartition(".")[2])
+        return self.document_of(number)
 
     def document_of(self, number: int) -> tuple[str, str]:
         """Which document, and which part of it (empty: the whole), a submission is of: those of one that went to

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from psij import JobExecutor
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.document.model import File
+from sssjob.errors import AccessError
 from sssjob.run.abilities import Brings
-from sssjob.run.storage import make_folder
+from sssjob.run.storage import make_folder, reason_of
 
 if TYPE_CHECKING:
     from sssjob.run.plan import Plan
@@ -34,18 +35,26 @@ class ScriptFiles:
         if key not in self._paths:
             if self.plan.scripts is None:
                 self.plan.scripts = Path(tempfile.mkdtemp(prefix="sssjob-"))    # mode 0700
-            make_folder(self.plan.scripts)
             path = self.plan.scripts / f"{len(self._paths)}-{as_file_name(file.id)}"
-            descriptor, fresh = tempfile.mkstemp(prefix=".", dir=self.plan.scripts)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(_with_shell(file.content(), shell))
-            os.chmod(fresh, 0o700)
-            os.replace(fresh, path)     # that of an earlier plan may be running
+            try:
+                _write(path, _with_shell(file.content(), shell))
+            except OSError as error:
+                raise AccessError(str(path), f"the script of a job cannot be written: {reason_of(error)}") from error
             self._paths[key] = str(path)
         if isinstance(self.backend, Brings) and not (
                 isinstance(self.backend, BatchSchedulerExecutor) and self.backend.host.is_here):
             return self.backend.brings(Path(self._paths[key]))
         return self._paths[key]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Have a program in a private folder, whole or not at all; that of an earlier plan may be running."""
+    make_folder(path.parent)
+    descriptor, fresh = tempfile.mkstemp(prefix=".", dir=path.parent)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+    os.chmod(fresh, 0o700)
+    os.replace(fresh, path)
 
 
 def _with_shell(content: bytes, shell: str | None) -> bytes:

@@ -34,6 +34,7 @@ class Seen:
     status: JobStatus | None = None
     renamed: str | None = None      # its name there, where somebody has given it another one
     put_back: bool = False          # it had begun, and waits again, or did until its end
+    dated: bool = False             # its manager has said when it was submitted
 
     def take(self, status: JobStatus) -> None:
         """Take over a new status."""
@@ -44,7 +45,7 @@ class Seen:
         self.renamed = metadata.get("renamed", self.renamed)
         submitted = metadata.get("submit_time")
         if submitted is not None and not self._is_time_put_back(metadata, submitted):
-            self.submitted = submitted
+            self.submitted, self.dated = submitted, self.dated or "native_state" in metadata
         self.started = metadata.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
@@ -56,9 +57,11 @@ class Seen:
         started anew within the same second: queue and controller, unlike accounting, have only the last one."""
         source = metadata.get("sources", {}).get("submit_time")
         has_all = source is not None and kind_of(str(source)) == "accounting"
-        started_anew = int(metadata.get("starts", 1)) > 1 and not has_all
+        was_put_back = "requeued" in metadata or int(metadata.get("starts", 1)) > 1
+        later_than_said = self.dated and self.submitted is not None and submitted > self.submitted
         later = self.began is not None and submitted > self.began
-        return started_anew or (later and not (has_all and self.submitted is None))
+        return (not has_all and (was_put_back or later_than_said)) or (
+            later and not (has_all and self.submitted is None))
 
     @property
     def final(self) -> bool:

@@ -17,6 +17,7 @@ from psij.executors.batch._array_jobs import JobArray
 from psij.executors.batch._identity import Identity
 from sssjob.document.graph import derived_state
 from sssjob.document.model import Document, Job
+from sssjob.lrm.waits import HELD
 from sssjob.run import facts, turns
 from sssjob.run.attempts import Attempt, together
 from sssjob.run.changing import take_change
@@ -202,7 +203,8 @@ class Running:
             self.go()
         if held or self.plan.job.value("State") == HOLD:
             self.plan.job.set_as_is("State", HOLD if held else "Idle")
-        if self.word == "waiting":
+        stated = str(self.plan.job.value("StatusMessage") or "")
+        if self.word == "waiting" or (not held and stated.partition(":")[0] == HELD):
             self.plan.job.set_as_is("StatusMessage", None)      # that of the hold, or of what comes before it
 
     def identity(self, part: int) -> Identity:

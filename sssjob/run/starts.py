@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psij
+from psij import InvalidJobException
+from psij.executors.batch._command import OutputLimitError
 from psij.executors.batch._host import HERE
 from sssjob.document.sweeps import expand
 from sssjob.findings import Findings, Policy, escape
@@ -43,8 +45,6 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
 
     Raises NoEstimateError.
     """
-    from psij import InvalidJobException
-
     executor = str(settings.get("executor").value)
     if executor.lower() != "slurm":
         return None
@@ -69,8 +69,6 @@ def estimated_start(document: Document, settings: Settings, policy: Policy | Non
 
 def _start(submission: Rehearsed, backend: psij.JobExecutor, seconds: float) -> float:
     """When one submission would start. backend: the executor of it; seconds: how long the answer may take."""
-    from psij.executors.batch._command import OutputLimitError
-
     host = getattr(backend, "host", HERE)
     command = submission.rendered.command
     path, script = next(iter(submission.rendered.files.items()), ("", ""))

@@ -21,7 +21,7 @@ from sssjob.places import state_folder
 from sssjob.run.listing import SCHEMA as LIST_SCHEMA
 
 __all__ = ["VERSION", "connected", "default_path", "has_no_room", "is_full", "make_folder", "make_private", "private",
-           "told"]
+           "reason_of", "told"]
 
 _MARK: Final = 0x5353534A       # application_id: "SSSJ"
 VERSION: Final = 8             # user_version
@@ -184,14 +184,18 @@ def told(path: Path) -> Iterator[None]:
     except (AccessError, UsageError):
         raise
     except OSError as error:
-        reason = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
-        raise AccessError(str(path), f"the journal cannot be used: {reason}") from error
+        raise AccessError(str(path), f"the journal cannot be used: {reason_of(error)}") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"{escape(error.object)} has bytes that are no UTF-8, which no journal can hold") from error
     except OverflowError as error:
         raise UsageError(f"no journal can hold a number of so many digits ({error})") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise AccessError(str(path), f"the journal cannot be used: it is damaged ({error})") from error
+
+
+def reason_of(error: OSError) -> str:
+    """Why the system has refused something, in a few words."""
+    return "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
 
 
 def private(path: str, flags: int) -> int:

@@ -27,6 +27,7 @@ from sssjob.run.arrays import whole_of
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
+from sssjob.run.recording import WRITE_S
 from sssjob.run.replaying import intent
 from sssjob.run.rows import NEVER_RAN
 from sssjob.run.seeking import can_search, search
@@ -42,6 +43,7 @@ __all__ = ["LOOK_AGAIN_S", "RETRIES", "Submitting", "begin_attributes", "begin_o
 
 RETRIES: Final = 5              # further tries of a submission that failed for a reason that may pass
 LOOK_AGAIN_S: Final = 5.0       # between two questions for a job of which nobody knows whether it was submitted
+_AHEAD: Final = 32              # scripts that are written in a row; one between two commands takes twice the CPU time
 _OF_ARRAYS: Final = re.compile(r"\barray|\btasks\b", re.IGNORECASE)     # in the words of who refuses one
 _PAUSE_S: Final = (1.0, 60.0)   # before the first further try, and before any
 _LATEST: Final = (1 << 31) - 1  # seconds since the epoch that every manager knows; Slurm takes later ones for no time
@@ -109,18 +111,19 @@ class Submitting:
         up. Several commands run at a time once one has been answered as it should: where a resource manager is away or
         full, that is found out by one job."""
         with Crew[Running]() as crew:
+            ahead = 1       # of so many consignments the scripts are written, beside that whose turn it is
             try:
-                most_next = _most_at_once(consignments[0]) if consignments else 0
                 for n, jobs in enumerate(consignments):
-                    most, most_next = most_next, _most_at_once(consignments[n + 1]) if n + 1 < len(consignments) else 0
+                    most = _most_at_once(jobs)
                     while crew.working and crew.working >= (most if self._goes_well else 1):
-                        self._take_end(*crew.next_end())
+                        self._take_end(crew)
                     if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
                         self._leave(list(chain(*consignments[n:])))
                         break
                     if self.engine.room.is_closed(jobs[0]):
-                        for job in jobs:
-                            self._hold_back(job)
+                        for job in jobs:        # which are prepared, and for which there is no room
+                            self._withdraw(job)
+                            self.engine.room.held_back(job)
                         continue
                     for job in jobs:
                         self.engine.show(job)
@@ -128,22 +131,32 @@ class Submitting:
                         self._submit_here(jobs)
                         continue
                     self._give(crew, jobs[0])
-                    self._note_taken()
-                    if most_next:
-                        _prepare_script(consignments[n + 1][0])
+                    if n + 1 >= ahead:
+                        ahead = n + 1 + (_AHEAD if self._goes_well else 1)
+                        _prepare_scripts(consignments[n + 1:ahead])
+                    if self.engine.recording.is_due:
+                        self._note_taken()
             finally:
                 while crew.working:
-                    self._take_end(*crew.next_end())
+                    self._take_end(crew)
                 self._note_taken()
 
     def _give(self, crew: Crew[Running], job: Running) -> None:
-        """Have a thread submit a job. Its script is written here, one after another."""
-        psij_job = _prepare_script(job)
+        """Have a thread submit a job, whose script is written here where it is not yet."""
+        psij_job = job.parts[0]
+        assert psij_job is not None
+        _prepare_scripts([[job]])
         self.engine.listen(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
 
-    def _take_end(self, job: Running, error: BaseException | None) -> None:
-        """Take in what became of a submission; that of one that succeeded is noted a little later."""
+    def _take_end(self, crew: Crew[Running]) -> None:
+        """Take in what became of a submission; one that succeeded is noted a little later, with others, and before
+        anybody waits for long."""
+        end = crew.next_end(WRITE_S if self._taken else None)
+        if end is None:
+            self._note_taken()
+            return
+        job, error = end
         psij_job = job.parts[0]
         self._goes_well = error is None
         if isinstance(error, psij.SubmitException):
@@ -174,11 +187,6 @@ class Submitting:
             self.engine.starting.left(job)
             job.forget()
             job.of.note(job, "unsent", {"text": "the client was told to end, or its time was up"})
-
-    def _hold_back(self, job: Running) -> None:
-        """Do not submit a job that is prepared, for its queue is full."""
-        self._withdraw(job)
-        self.engine.room.held_back(job)
 
     @staticmethod
     def _withdraw(job: Running) -> None:
@@ -470,12 +478,11 @@ def _most_at_once(jobs: Sequence[Running]) -> int:
     return 0 if commands is None else max(commands, 1)
 
 
-def _prepare_script(job: Running) -> psij.Job:
-    """Do ahead what can be done before the submit command of a job runs; psij's job."""
-    psij_job, backend = job.parts[0], job.of.executor()
-    assert psij_job is not None         # and the executor one for which _most_at_once gave a number
-    cast(PreparesAhead, backend).prepare(psij_job)
-    return psij_job
+def _prepare_scripts(consignments: Sequence[Sequence[Running]]) -> None:
+    """Do ahead what can be done before the submit commands of jobs run, as far as threads submit them."""
+    for jobs in consignments:
+        if _most_at_once(jobs) and jobs[0].parts[0] is not None:
+            cast(PreparesAhead, jobs[0].of.executor()).prepare(jobs[0].parts[0])
 
 
 def _no_hold(job: Running) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import psij
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from sssjob.errors import UsageError
 from sssjob.run.backends import KEPT
 from sssjob.run.placing import ASK_AGAIN_S, cluster_of, place, way_of
 
@@ -43,6 +44,12 @@ class Whereabouts:
             if entry.cluster is None:
                 return self._is_unplaced_here(client, entry)
         return entry.cluster is None or self._is_placed_here(client, entry)
+
+    def require(self, client: Client, entry: Entry) -> None:
+        """Refuse, with UsageError, what would go to another cluster than the submission went to."""
+        if not self.is_here(client, entry) and entry.number in self.elsewhere:
+            where = entry.cluster or "which is not known"
+            raise UsageError(f"@{entry.number} was submitted on another cluster, {where}: run its jobs again there")
 
     def is_left(self, job: Running) -> bool:
         """Whether a job is on another cluster, and no client looks after it there."""

@@ -13,17 +13,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from lxml import etree
+
 from sssjob.conversion.converting import AUTO, Conversion, Options
 from sssjob.conversion.intake import format_of, gate, take
 from sssjob.document.inherit import effective
+from sssjob.document.sweeps import expand
 from sssjob.errors import AccessError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Finding, Findings, Policy, escape
 from sssjob.limits import LIMITS, Limits
+from sssjob.request.offers import offered_by
 from sssjob.run.backends import KEPT
 from sssjob.run.changing import change_text, job_of
 from sssjob.run.client import Client
 from sssjob.run.configuring import complete
 from sssjob.run.entering import Prepared
+from sssjob.run.evidence import annotate, fact_records
 from sssjob.run.journal import Journal, open_journal
 from sssjob.run.listing import Filter, Listed, listed
 from sssjob.run.rows import Row
@@ -189,7 +194,6 @@ class Desk:
         of one with several of which of them (``job``).
         """
         from sssjob.request import match
-        from sssjob.request.offers import offered_by
 
         if len(offers) > _OFFERS:
             raise UsageError(f"there are more than {_OFFERS} offers")
@@ -217,8 +221,6 @@ class Desk:
 
     def _swept(self, data: bytes, source: str = AUTO) -> tuple[Document, Findings]:
         """The same as _admitted, with a job for each of a sweep."""
-        from sssjob.document.sweeps import expand
-
         document, findings = self._admitted(data, source)
         swept = expand(document, findings)
         findings.raise_if_rejected()
@@ -390,8 +392,6 @@ class Desk:
 
     def sources(self, user: User, name: str) -> Plain:
         """Every fact in the document of a job, who filled it in and when; what others said otherwise."""
-        from sssjob.run.evidence import fact_records
-
         now = time.time()
         return {"jobs": [job.row.record() | {
             "facts": fact_records(job.sources(), now), "left_out": job.not_its_own,
@@ -401,7 +401,6 @@ class Desk:
     def document(self, user: User, name: str, *, annotated: bool = False) -> str:
         """The document of a job as it stands, whole where all of its jobs are meant. annotated: with the source of each
         fact, as an Extension."""
-        from sssjob.run.evidence import annotate
         from sssjob.run.returning import text_of
 
         jobs = self._standing(user, name)
@@ -482,8 +481,6 @@ class Desk:
 
     def query(self, user: User, text: str) -> Plain:
         """The objects that a query selects, which is typed as ``sssjob ask`` takes it. Raises UsageError."""
-        from lxml import etree
-
         from sssjob.query._results import object_of
         from sssjob.sssrmap.sentences import request_of
 

@@ -11,6 +11,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from sssjob.errors import UnknownJobError
@@ -82,29 +83,23 @@ def _page(call: Call, objects: list[Plain]) -> Answer:
 
 # --- the facility and its site
 
-def _facility(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        """The facility of this server."""
-        if not _is_new(call):
-            raise UnknownJobError("the facility was not modified since then")
-        return 200, _thing(version, "/facility", "facility", f"jobs are submitted at {socket.gethostname()}") | {
-            "site_uris": [_site(desk, version)["self_uri"]]}
-
-    return function
+def _facility(version: str, desk: Desk, call: Call) -> Answer:
+    """The facility of this server."""
+    if not _is_new(call):
+        raise UnknownJobError("the facility was not modified since then")
+    return 200, _thing(version, "/facility", "facility", f"jobs are submitted at {socket.gethostname()}") | {
+        "site_uris": [_site(desk, version)["self_uri"]]}
 
 
-def _sites(version: str) -> Callable[[Desk, Call], Answer]:
-    return lambda desk, call: _page(call, [_site(desk, version)])
+def _sites(version: str, desk: Desk, call: Call) -> Answer:
+    return _page(call, [_site(desk, version)])
 
 
-def _one_site(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        """The site that is named."""
-        if call.text("site_id") != _SITE or not _is_new(call):
-            raise UnknownJobError("there is no such site")
-        return 200, _site(desk, version)
-
-    return function
+def _one_site(version: str, desk: Desk, call: Call) -> Answer:
+    """The site that is named."""
+    if call.text("site_id") != _SITE or not _is_new(call):
+        raise UnknownJobError("there is no such site")
+    return 200, _site(desk, version)
 
 
 def _site(desk: Desk, version: str) -> Plain:
@@ -124,18 +119,15 @@ def _thing(version: str, path: str, id_: str, description: str) -> Plain:
 
 # --- resources
 
-def _resources(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        """The executors that the filters leave."""
-        objects = [_described(name, version) for name in desk.executors]
-        if call.stated("resource_type"):
-            objects = [resource for resource in objects
-                       if _is_of(call.text("resource_type"), resource["resource_type"], version)]
-        if call.stated("capability"):
-            objects = []        # none of them has an allocation here
-        return _page(call, objects)
-
-    return function
+def _resources(version: str, desk: Desk, call: Call) -> Answer:
+    """The executors that the filters leave."""
+    objects = [_described(name, version) for name in desk.executors]
+    if call.stated("resource_type"):
+        objects = [resource for resource in objects
+                   if _is_of(call.text("resource_type"), resource["resource_type"], version)]
+    if call.stated("capability"):
+        objects = []        # none of them has an allocation here
+    return _page(call, objects)
 
 
 def _is_of(stated: str, type_: str, version: str) -> bool:
@@ -147,12 +139,9 @@ def _is_of(stated: str, type_: str, version: str) -> bool:
     return f"{type_}:".startswith(f"{stated}:")
 
 
-def _one_resource(version: str) -> Callable[[Desk, Call], Answer]:
-    def function(desk: Desk, call: Call) -> Answer:
-        """The executor that is named."""
-        return 200, _described(resource_of(desk.executors, call), version)
-
-    return function
+def _one_resource(version: str, desk: Desk, call: Call) -> Answer:
+    """The executor that is named."""
+    return 200, _described(resource_of(desk.executors, call), version)
 
 
 def _described(name: str, version: str) -> Plain:
@@ -175,13 +164,13 @@ def _described(name: str, version: str) -> Plain:
 
 # --- what this server has none of
 
-def _none(desk: Desk, call: Call) -> Answer:
+def _none(version: str, desk: Desk, call: Call) -> Answer:
     """There are no incidents and no tasks here: jobs are submitted within the request, and nobody writes incidents. The
     account of a job is any that its executor takes, so that there are no projects to choose from."""
     return 200, []
 
 
-def _no_such(desk: Desk, call: Call) -> Answer:
+def _no_such(version: str, desk: Desk, call: Call) -> Answer:
     raise UnknownJobError("there is none of this name")
 
 
@@ -192,29 +181,28 @@ def facility_operations(version: str, there: dict[int, str]) -> Iterator[Operati
     base = f"/api/{version}"
     resource = Parameter("resource_id", "an executor of this server", "path")
 
-    def operation(name: str, path: str, summary: str, function: Callable[[Desk, Call], Answer],
+    def operation(name: str, path: str, summary: str, function: Callable[[str, Desk, Call], Answer],
                   parameters: tuple[Parameter, ...], answers: dict[int, Any], *, is_public: bool = True) -> Operation:
-        """An operation that reads, under the base of the version."""
-        return Operation(f"iri_{version}_{name}", "GET", f"{base}{path}", summary, function, parameters, (), answers,
-                         "read", "iri", is_public=is_public)
+        """An operation that reads, under the base of the version, of which the function is told."""
+        return Operation(f"iri_{version}_{name}", "GET", f"{base}{path}", summary, partial(function, version),
+                         parameters, (), answers, "read", "iri", is_public=is_public)
 
-    yield operation("getFacility", "/facility", "The facility.", _facility(version), (_SINCE,),
-                    {200: "the facility", **there})
-    yield operation("getSites", "/facility/sites", "Its one site.", _sites(version), (_NAME, _SHORT, _SINCE, *pages()),
+    yield operation("getFacility", "/facility", "The facility.", _facility, (_SINCE,), {200: "the facility", **there})
+    yield operation("getSites", "/facility/sites", "Its one site.", _sites, (_NAME, _SHORT, _SINCE, *pages()),
                     {200: "the sites"})
-    yield operation("getSite", "/facility/sites/{site_id}", "A site.", _one_site(version),
+    yield operation("getSite", "/facility/sites/{site_id}", "A site.", _one_site,
                     (Parameter("site_id", "its id", "path"), _SINCE), {200: "the site", **there})
     listed = (_NAME, _WORDS, Parameter("group", "only those of a group"), _SINCE,
               Parameter("resource_type", "only those of a type, or of one below it"),
               Parameter("current_status", "only those that stand so", choices=_STATUSES),
               Parameter("capability", "only those with an allocation of a unit: none here"), *pages())
-    yield operation("getResources", "/status/resources", "The executors of this server.", _resources(version), listed,
+    yield operation("getResources", "/status/resources", "The executors of this server.", _resources, listed,
                     {200: "the resources"})
-    yield operation("getResource", "/status/resources/{resource_id}", "An executor.", _one_resource(version),
-                    (resource,), {200: "the resource", **there})
+    yield operation("getResource", "/status/resources/{resource_id}", "An executor.", _one_resource, (resource,),
+                    {200: "the resource", **there})
     if version == "v2":
-        yield operation("getComputeResources", "/compute/resources", "The executors of this server.",
-                        _resources(version), (), {200: "the resources"})
+        yield operation("getComputeResources", "/compute/resources", "The executors of this server.", _resources, (),
+                        {200: "the resources"})
     for kind, kinds, path, filters, is_public in _NONE:
         yield operation(f"get{kinds}", path, "There are none here.", _none,
                         (*(Parameter(filter_, "only those") for filter_ in filters), *pages()), {200: "an empty list"},

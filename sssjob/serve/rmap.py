@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from lxml import etree
+
 from sssjob.document.model import Job
 from sssjob.errors import AccessError, RejectedError, SSSJobError, UnknownJobError, UsageError
 from sssjob.findings import Findings, Policy, escape
@@ -311,8 +313,6 @@ def _hold(value: str) -> str:
 
 
 def _keys(data: Data) -> list[str]:
-    from lxml import etree
-
     return [str(element.text) for element in etree.fromstring(f"<Data>{data.content}</Data>").iter("Key")]
 
 

@@ -84,7 +84,7 @@ class Server:
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Follow jobs and look for news meanwhile."""
-        self.happenings.begin(await self.workers.do("news", lambda desk: desk.journal.last_event()))
+        self.happenings.begin(await self.workers.do("news", lambda desk: desk.journal.latest_event()))
         tasks = [asyncio.create_task(self._warm()), asyncio.create_task(self._again(_LOOK_S, self._news)),
                  asyncio.create_task(self._again(min(_SOONEST_S, self.follow_s), self._follow))]
         try:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypeVar
 
+from sssjob.document.element import Raw
+from sssjob.document.model import Document
 from sssjob.errors import SSSJobError
+from sssjob.findings import Policy
+from sssjob.limits import LIMITS, Limits
+from sssjob.sssrmap._carried import content_of
 from sssjob.sssrmap.statuses import outcome_of
-
-if TYPE_CHECKING:
-    from sssjob.document.model import Document
-    from sssjob.findings import Policy
-    from sssjob.limits import Limits
 
 __all__ = ["ACTIONS", "CONJUNCTIONS", "GET_OPS", "SAFE", "SET_OPS", "WHERE_OPS", "Count", "Data", "Envelope", "File",
            "Foreign", "Get", "MessageError", "Object", "Option", "Part", "Request", "Response", "Set", "Signature",
@@ -149,15 +149,11 @@ class Data:
     @classmethod
     def of(cls, document: Document, profile: str = "3.1") -> Data:
         """The jobs of a document, with the names of a profile. Raises RejectedError for what it has no name for."""
-        from sssjob.sssrmap._carried import content_of
-
         return cls(content_of(document, profile))
 
     def document(self, *, profile: str = "liberal", policy: Policy | None = None, limits: Limits | None = None
                  ) -> Document:
         """The job objects as a document; what is not understood is in its findings. Raises RejectedError."""
-        from sssjob.document.element import Raw
-        from sssjob.limits import LIMITS
         from sssjob.xml.reader import read_document
 
         alone = _is_one_object(self.content)

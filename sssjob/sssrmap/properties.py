@@ -7,6 +7,7 @@ types them. Source: SSSRMAP message format 3.0.4, "Modified XPATH Expressions", 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -187,8 +188,6 @@ def _class_of(object_: Thing) -> str:
 
 def close_to(name: str, names: Sequence[str]) -> str:
     """Which of the names that there are may have been meant, as the end of a sentence."""
-    import difflib
-
     close = [other for other in names if other.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
     return f" (did you mean {close[0]}?)" if close else ""
 

@@ -374,12 +374,12 @@ class Large:
 
     def _depend(self, links: Links, parts: list[Slice], of_links: SectionFindings) -> None:
         """Dependencies on jobs that are not here (SSS411). WholeError where they form a cycle or are defaults, or where
-        a sweep may make those jobs."""
+        a sweep or an array may make those jobs."""
         if (self.defaults is not None and self.defaults.first("Dependency") is not None) or links.cyclic():
             raise WholeError
         missing = links.unknown()
         named = list(islice(missing, self.limits.findings))
-        if named and _mentions(self.file, b"Sweep"):
+        if named and any(_mentions(self.file, word) for word in (b"Sweep", b"Array")):
             raise WholeError
         of_links.overflow += sum(1 for _ in missing)
         at, section = 0, self._again(parts[0])

@@ -42,28 +42,28 @@ def document(job: str) -> Document:
 
 def charged(rates: RateSet | str, job: str) -> Charge:
     """The charge of a job of these children."""
-    made = _made(charge, rates, job)
-    assert isinstance(made, Charge), made
-    return made
+    price = _made(charge, rates, job)
+    assert isinstance(price, Charge), price
+    return price
 
 
 def quoted(rates: RateSet | str, job: str) -> Charge:
     """The quote of a job of these children."""
-    made = _made(quote, rates, job)
-    assert isinstance(made, Charge), made
-    return made
+    charge = _made(quote, rates, job)
+    assert isinstance(charge, Charge), charge
+    return charge
 
 
 def refused(rates: RateSet | str, job: str, *, asked: bool = False) -> Uncharged:
     """Why a job of these children has no charge (asked: no quote)."""
-    made = _made(quote if asked else charge, rates, job)
-    assert isinstance(made, Uncharged), made
-    return made
+    price = _made(quote if asked else charge, rates, job)
+    assert isinstance(price, Uncharged), price
+    return price
 
 
 def _made(price: object, rates: RateSet | str, job: str) -> Charge | Uncharged:
     job_object, defaults = next(document(job).jobs())
     assert callable(price)
-    made = price(job_object, rate_set(rates) if isinstance(rates, str) else rates, defaults)
-    assert isinstance(made, Charge | Uncharged)
-    return made
+    charge = price(job_object, rate_set(rates) if isinstance(rates, str) else rates, defaults)
+    assert isinstance(charge, Charge | Uncharged)
+    return charge

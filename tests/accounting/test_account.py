@@ -253,8 +253,8 @@ def test_wrong_profiles(text: str, environment: dict[str, str] | None, message: 
 def test_the_key_lies_beside_the_profile(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(KEY + "\n")
     text = f"key_file = 'secret'\n{PROFILE}".encode()
-    made = read_privacy(text, str(tmp_path / "p.toml"), environment=lambda name: None)
-    assert made.pseudonym("User", "alice") == privacy(PROFILE).pseudonym("User", "alice")
+    profile = read_privacy(text, str(tmp_path / "p.toml"), environment=lambda name: None)
+    assert profile.pseudonym("User", "alice") == privacy(PROFILE).pseudonym("User", "alice")
 
 
 # -- the page

@@ -47,15 +47,15 @@ def account(sssjob: Command, line: str) -> list[dict[str, object]]:
 
 def test_utilisation(logs: Path, sssjob: Command) -> None:
     """What ran in a period by what there was in it, over a change of the machine; GPUs only while there were some."""
-    found = account(sssjob, "--by= --every day --spread --capacity capacity.toml")
-    assert [(g.get("period"), g.get("utilised"), g.get("gpu_utilised")) for g in found] == [
+    table = account(sssjob, "--by= --every day --spread --capacity capacity.toml")
+    assert [(g.get("period"), g.get("utilised"), g.get("gpu_utilised")) for g in table] == [
         ("2026-01-01", 0.5, 0.5),                               # 5 of 10 processors, 2 of 4 GPUs
         ("2026-01-02", round(90 / 360, 4), 0.0),                # 5 for 18 hours, of 10 and then 20 for 12 each
         ("2026-01-03", round(40 / 480, 4), None), ("2026-01-05", round(5 / 480, 4), None),
         (None, round(255 / 2040, 4), round(48 / 144, 4))]
-    found = account(sssjob, "--by= --spread --capacity capacity.toml --since 2026-01-02T12:00:00 --until "
+    table = account(sssjob, "--by= --spread --capacity capacity.toml --since 2026-01-02T12:00:00 --until "
                             "2026-01-03T00:00:00")
-    assert [g["utilised"] for g in found] == [0.25, 0.25]
+    assert [g["utilised"] for g in table] == [0.25, 0.25]
 
 
 def test_what_is_added_up_is_recognised(logs: Path, sssjob: Command) -> None:
@@ -71,12 +71,12 @@ def test_what_is_added_up_is_recognised(logs: Path, sssjob: Command) -> None:
 
 def test_the_period_before(logs: Path, sssjob: Command) -> None:
     """By the figure that groups are sorted by; nothing is said where the period before has no such group."""
-    found = account(sssjob, "--every day --compare --by Project")
-    assert [(g.get("period"), g["key"], g.get("change")) for g in found[:-1]] == [
+    table = account(sssjob, "--every day --compare --by Project")
+    assert [(g.get("period"), g["key"], g.get("change")) for g in table[:-1]] == [
         ("2026-01-02", {"Project": "p"}, None), ("2026-01-03", {"Project": "p"}, round(130 / 120 - 1, 4)),
         ("2026-01-05", {"Project": "=2+3"}, None)]
-    found = account(sssjob, "--every day --compare --by Project --sort jobs")
-    assert [g.get("change") for g in found] == [None, 1.0, None, None]
+    table = account(sssjob, "--every day --compare --by Project --sort jobs")
+    assert [g.get("change") for g in table] == [None, 1.0, None, None]
 
 
 @pytest.mark.parametrize(("more", "groups"), [
@@ -92,8 +92,8 @@ def test_a_group_that_is_gone(tmp_path: Path, sssjob: Command, more: str,
     (tmp_path / "log").write_text(HEADER + row(1, "01T00:00:00", "01T01:00:00", 1) + row(
         2, "02T00:00:00", "02T01:00:00", 1, user="v") + row(3, "03T00:00:00", "03T02:00:00", 2, user="w"))
     (tmp_path / "least.toml").write_text("least = 2\n[properties]\nUser = \"keep\"\n")
-    found = account(sssjob, "--every day --compare --by User" + more)
-    rows = [(str(g["period"])[-2:], g["key"], g["jobs"], g.get("change")) for g in found[:-1]]
+    table = account(sssjob, "--every day --compare --by User" + more)
+    rows = [(str(g["period"])[-2:], g["key"], g["jobs"], g.get("change")) for g in table[:-1]]
     assert rows == [(period, {"User": user}, *figures) for period, user, *figures in groups]
 
 
@@ -124,7 +124,8 @@ def test_what_is_refused(logs: Path, sssjob: Command, line: str, why: str) -> No
     (logs / "late.toml").write_text(CAPACITY + "[[capacity]]\nfrom = 2026-01-02\nprocessors = 5\n")
     (logs / "p.toml").write_text("least = 2\n")
     answer = sssjob("account", "-f", "sacct", "--option", "timezone=UTC", "log", *line.split())
-    assert (answer.code, why in answer.err, answer.out) == (2, True, "")
+    is_wrong_file = why in ("capacity[0].processors", "do not follow one another", "log:")      # as rates and profiles
+    assert (answer.code, why in answer.err, answer.out) == (1 if is_wrong_file else 2, True, "")
     assert not (logs / "c.parquet").exists()
 
 

@@ -54,10 +54,10 @@ def there(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Any:
 def waiting(ident: str, *, project: str = "chem", user: str = "", machine: str = "colony", processors: int = 1) -> Any:
     """A job that asks for processors for 100 s: at 0.5 a second 50 each."""
     more = f"<User>{user}</User>" if user else ""
-    made = job(ident, start=-1, state="Idle", project=project, more=more,
-               requested=f"<Requested><Processors>{processors}</Processors><Duration>100</Duration></Requested>")
-    made.set("Machine", machine)
-    return made
+    job_text = job(ident, start=-1, state="Idle", project=project, more=more,
+                   requested=f"<Requested><Processors>{processors}</Processors><Duration>100</Duration></Requested>")
+    job_text.set("Machine", machine)
+    return job_text
 
 
 # --- trees --------------------------------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def test_a_hold_ends_by_itself(there: Ledger, clock: Clock) -> None:
 def test_an_account_from_the_shell(ledger: Command) -> None:
     for name in ("faculty", "chem"):
         ledger(f"deposit {name} 3 --currency EUR --until 2040-01-01T00:00Z")
-    made = ledger("account chem --parent faculty --users ann,bob --machines colony --per-user 100 --digits 2")
-    assert made.out == (
+    answer = ledger("account chem --parent faculty --users ann,bob --machines colony --per-user 100 --digits 2")
+    assert answer.out == (
         "3: account chem in EUR: parent faculty, users ann bob, machines colony, per user 100, digits 2\n")
     assert ledger("account chem").out == (
         "account chem\n  parent: faculty\n  users: ann, bob\n  machines: colony\n  per user: 100\n  digits: 2\n"

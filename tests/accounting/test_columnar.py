@@ -209,8 +209,8 @@ def test_findings_are_those_of_the_reader() -> None:
     """Columns that are not carried over are told once, records by their lines, however a block is read."""
     data = (HEADER.replace("QOS", "Site") + line(JobID="1") + line(JobID="2", State="NEW") + line(JobID="3") + line(
         JobID="x") + line(JobID="5", AllocCPUS="8")).encode()
-    told = findings(same(data, rate_set(RATES["one"])).context)
-    assert [(rule, number) for rule, _, _, number in told] == [
+    messages = findings(same(data, rate_set(RATES["one"])).context)
+    assert [(rule, number) for rule, _, _, number in messages] == [
         ("SSS203", 3), ("SSS501", 0), ("SSS540", 5), ("SSS541", 6)]
 
 

@@ -139,9 +139,9 @@ def test_memory_that_was_sampled_goes_by_columns() -> None:
         f"{row(n).replace(f'{n}|', f'{n}.{step}|', 1).rstrip()}|{size}|1\n" for step, size in steps.items())
         for n, (peak, steps) in enumerate([("", {}), ("512M", {}), ("0", {"batch": "1.5G", "0": "2048000K"}),
                                            ("", {"batch": "", "extern": "0"}), ("3G", {"batch": "1K"})] * 5, 1)]
-    said = added((header + "".join(lines)).encode(), None, by=["Project"], every="day")
-    assert said.by_one == 0
-    assert sum(sum(group.sums.mem.counts.values()) for group in said.totals.groups()) == 15
+    sums = added((header + "".join(lines)).encode(), None, by=["Project"], every="day")
+    assert sums.by_one == 0
+    assert sum(sum(group.sums.mem.counts.values()) for group in sums.totals.groups()) == 15
 
 
 @pytest.mark.parametrize(("changed", "ratio", "by_one"), [
@@ -152,9 +152,9 @@ def test_memory_that_was_sampled_goes_by_columns() -> None:
 def test_memory_that_the_log_does_not_tell(changed: dict[str, str], ratio: float | None, by_one: int) -> None:
     """A peak is of a process, so nothing is said of several nodes; without AllocTRES what was asked for counts."""
     cell = cells(1) | {"AllocTRES": "cpu=64,mem=4G,node=1", "MaxRSS": "2G", "NNodes": "1"} | changed
-    said = added(("|".join(cell) + "\n" + "|".join(cell.values()) + "\n").encode(), None)
-    assert said.by_one == by_one
-    assert said.totals.record().get("mem_median") == ratio
+    sums = added(("|".join(cell) + "\n" + "|".join(cell.values()) + "\n").encode(), None)
+    assert sums.by_one == by_one
+    assert sums.totals.record().get("mem_median") == ratio
 
 
 def test_gpus_that_worked() -> None:
@@ -166,11 +166,11 @@ def test_gpus_that_worked() -> None:
         for number, steps in enumerate([
             [("1800", "cpu=00:00:01,gres/gpumem=1G,gres/gpuutil=30,mem=1G"), ("900", "gres/gpuutil=180")],
             [("1800", "gres/gpuutil=0")], [("1800", "cpu=00:00:01,mem=0")], [("1800", "gres/gpuutil=200")]], 1)]
-    said = added((header + "".join(lines)).encode(), None)
-    assert said.by_one == 3
-    record = said.totals.record()
+    sums = added((header + "".join(lines)).encode(), None)
+    assert sums.by_one == 3
+    record = sums.totals.record()
     assert (record["gpu_efficiency"], record["gpu_median"], record["gpu_p95"]) == (0.5333, 0.6, 1.0)
-    assert said.totals.whole().gpu.counts == {0: 1, 60: 1, 100: 1}
+    assert sums.totals.whole().gpu.counts == {0: 1, 60: 1, 100: 1}
 
 
 @pytest.mark.parametrize(("step", "by_one"), [("0:15", 1), ("0:0", 1)])

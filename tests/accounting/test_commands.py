@@ -65,19 +65,19 @@ def test_strict_and_quiet(sssjob: Command) -> None:
     assert (code, err) == (0, "")
 
 
-@pytest.mark.parametrize(("rates", "said"), [
+@pytest.mark.parametrize(("rates", "expected"), [
     ("name = 1\n", "rates.toml: version: is not said"),
     (RATES + 'kind = "x"\n', "rates.toml: rate[0].kind: no such key"),
     ("\0", "rates.toml: not TOML"),
 ])
 @pytest.mark.parametrize("command", ["charge", "quote"])
-def test_wrong_rates(sssjob: Command, command: str, rates: str, said: str) -> None:
+def test_wrong_rates(sssjob: Command, command: str, rates: str, expected: str) -> None:
     Path("rates.toml").write_text(rates)
     code, out, err = sssjob(command, "jobs.xml", "--rates", "rates.toml")
-    assert (code, out, said in err) == (1, "", True), err
+    assert (code, out, expected in err) == (1, "", True), err
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
+@pytest.mark.parametrize(("arguments", "code", "expected"), [
     (("charge", "jobs.xml", "--rates", "nowhere.toml"), 3, "nowhere.toml: No such file"),
     (("charge", "nowhere.xml", "--rates", "rates.toml"), 3, "nowhere.xml: No such file"),
     (("charge", "jobs.xml"), 2, "--rates"),
@@ -87,9 +87,9 @@ def test_wrong_rates(sssjob: Command, command: str, rates: str, said: str) -> No
     (("charge", "rates.toml", "--rates", "rates.toml"), 2, "no format is recognised in it"),
     (("charge", "rates.toml", "-f", "sss", "--rates", "rates.toml"), 1, "SSS101"),
 ])
-def test_refused(sssjob: Command, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_refused(sssjob: Command, arguments: tuple[str, ...], code: int, expected: str) -> None:
     answer = sssjob(*arguments)
-    assert (answer.code, answer.out, said in answer.err) == (code, "", True), answer.err
+    assert (answer.code, answer.out, expected in answer.err) == (code, "", True), answer.err
 
 
 def test_no_job(sssjob: Command) -> None:

@@ -113,8 +113,8 @@ def test_what_an_account_has_used(ledger: Command) -> None:
     ledger("deposit chem 4 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     ledger("deposit idle 4 --currency EUR")
-    made = ledger("usage")
-    assert made == (0, "account  given  used  %     in\n───────────────────────────────\n"
+    answer = ledger("usage")
+    assert answer == (0, "account  given  used  %     in\n───────────────────────────────\n"
                        "chem     4      1.00  25.0  EUR\nidle     4      0     0.0   EUR\n", "")
     assert ledger("usage --until 1970-01-01T01:00:00Z").out.splitlines()[2].split() == ["chem", "0", "0", "-", "EUR"]
     late = ledger("usage chem --json --since 1970-01-01T02:00:00Z")
@@ -131,9 +131,9 @@ def test_commands_by_the_end(ledger: Command) -> None:
     ledger("deposit chem 4 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
     window = "--since 1970-01-01T00:00:00Z --until 1970-01-01T02:00:00Z"
-    made = ledger(f"statement chem {window} --by end")
-    assert [line.split()[0] for line in made.out.splitlines()[2:]] == ["opening", "2", "closing"]
-    assert "1970-01-01T01:16:40Z" in made.out
+    answer = ledger(f"statement chem {window} --by end")
+    assert [line.split()[0] for line in answer.out.splitlines()[2:]] == ["opening", "2", "closing"]
+    assert "1970-01-01T01:16:40Z" in answer.out
     posted = ledger(f"statement chem {window}").out.splitlines()
     assert [line.split()[0] for line in posted[2:]] == ["opening", "closing"]
     assert "1.head" in ledger(f"export {window} --by end").out

@@ -121,9 +121,9 @@ def test_what_cannot_be_closed(books: Ledger) -> None:
 def test_the_commands(ledger: Command, tmp_path: Path) -> None:
     ledger("deposit chem 9 --currency EUR")
     ledger("charge job.xml --rates rates.toml -q")
-    made = ledger("invoice chem 1970-01")
-    assert made == (0, "Queue,jobs,processor_h,amount,entry,job,why\n-,1,2.00,1.00,,,\n,,,1.00,,,to be paid\n",
-                    "the books of 1970-01 are open: the invoice may change until sssjob ledger close\n")
+    answer = ledger("invoice chem 1970-01")
+    assert answer == (0, "Queue,jobs,processor_h,amount,entry,job,why\n-,1,2.00,1.00,,,\n,,,1.00,,,to be paid\n",
+                      "the books of 1970-01 are open: the invoice may change until sssjob ledger close\n")
     assert ledger("close 1970-02-01T00:00:00Z") == (0, "3: closing of the books up to 1970-02-01T00:00:00Z\n", "")
     assert ledger("refund 2 0.25 --reason", "=broken <node>").code == 0
     assert json.loads(ledger("invoice chem 1970-01 --json").out)["closed"] is True

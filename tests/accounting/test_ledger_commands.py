@@ -473,6 +473,6 @@ def test_a_run_without_times_contradicts_no_other(ledger: Command, tmp_path: Pat
     (tmp_path / "log").write_text("".join([":".join(first), ":".join(second)][::order]))
     (tmp_path / "plain.toml").write_text('name = "s"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\n'
                                        "rate = 1\n")
-    made = ledger("charge log -f sge-acct --option machine=c --option timezone=UTC --rates plain.toml "
-                  "--account-by User")
-    assert made.code == 0 and "2 jobs: 1 charged, 1 not (not-started 1)" in made.err, made
+    answer = ledger("charge log -f sge-acct --option machine=c --option timezone=UTC --rates plain.toml "
+                    "--account-by User")
+    assert answer.code == 0 and "2 jobs: 1 charged, 1 not (not-started 1)" in answer.err, answer

@@ -60,11 +60,11 @@ def job(start: str, end: str, more: str = "") -> str:
     ("split", "2026-06-30T12:00", "2026-06-30T12:00", "", "0.00"),
 ])
 def test_the_list_that_holds(valid_by: str, start: str, end: str, more: str, amount: str) -> None:
-    made = charged(LISTS.format(f'valid_by = "{valid_by}"'), job(start, end, more))
-    assert str(made.amount) == amount
-    assert recompute(made.arithmetic) == made.exact
+    charge = charged(LISTS.format(f'valid_by = "{valid_by}"'), job(start, end, more))
+    assert str(charge.amount) == amount
+    assert recompute(charge.arithmetic) == charge.exact
     if valid_by != "start" and end > "2026-07-01T00:00":
-        assert any(item.category and item.category.startswith("from 202") for item in made.items)
+        assert any(item.category and item.category.startswith("from 202") for item in charge.items)
 
 
 def test_the_calendar_and_the_lists() -> None:
@@ -77,9 +77,9 @@ to = 06:00:00
 """
     later = 'type = "NBM", name = "TimeCategory", instance = "Night", rate = 0.25'
     text = text.replace('instance = "gpu", rate = 3', f'instance = "gpu", rate = 3 }}, {{ {later}')
-    made = charged(text, job("2026-06-30T22:00", "2026-07-01T02:00"))
-    assert str(made.amount) == "20.00"                          # 8 x (1 + 0.5) + 16 x 2 x 0.25
-    assert {item.category for item in made.items} == {None, "Night", "Night, from 2026-07-01"}
+    charge = charged(text, job("2026-06-30T22:00", "2026-07-01T02:00"))
+    assert str(charge.amount) == "20.00"                          # 8 x (1 + 0.5) + 16 x 2 x 0.25
+    assert {item.category for item in charge.items} == {None, "Night", "Night, from 2026-07-01"}
 
 
 @given(st.integers(0, 400 * 86400), st.integers(0, 400 * 86400), st.integers(1, 64))
@@ -92,21 +92,21 @@ def test_a_split_job_is_the_sum_of_its_parts(first: int, length: int, processors
     cuts = [start, *(b for b in borders if start < b < end), end]
 
     def exact(begin: int, stop: int) -> Fraction:
-        made = charge(next(iter(document(
+        price = charge(next(iter(document(
             f"<State>Completed</State><StartTime>{begin}</StartTime><EndTime>{stop}</EndTime>"
             f"<Delivered><Processors>{processors}</Processors></Delivered>").jobs()))[0], rates)
-        assert isinstance(made, Charge)
-        return made.exact
+        assert isinstance(price, Charge)
+        return price.exact
 
     assert exact(start, end) == sum(exact(a, b) for a, b in pairwise(cuts))
 
 
 def test_before_the_first_list() -> None:
     lists = LISTS.format("").replace("VBR Processors 1 per", "# ").replace("NBF Queue=gpu 100", "")
-    made = refused(lists, job("2026-06-30T20:00", "2026-06-30T23:59"))
-    assert (made.reason, made.detail) == ("no-rates", "no price list holds at the time of the job")
-    made = refused(lists, "<State>Completed</State><Processors>1</Processors><Duration>5</Duration>")
-    assert (made.reason, made.detail) == (
+    refusals = refused(lists, job("2026-06-30T20:00", "2026-06-30T23:59"))
+    assert (refusals.reason, refusals.detail) == ("no-rates", "no price list holds at the time of the job")
+    refusals = refused(lists, "<State>Completed</State><Processors>1</Processors><Duration>5</Duration>")
+    assert (refusals.reason, refusals.detail) == (
         "no-start", "rates go by the time of day or by date, and StartTime is not said")
 
 
@@ -118,10 +118,10 @@ def test_quotes_go_by_their_start(sssjob: Command, tmp_path: Path) -> None:
         'name = "r"\nversion = "1"\n[[rate]]\ntype = "VBR"\nname = "Processors"\nrate = 1\n[[price_list]]\n'
         'valid_from = 2020-01-01T00:00:00Z\n[[price_list.rate]]\ntype = "VBR"\nname = "Processors"\nrate = 2\n')
     (tmp_path / "ask.sh").write_text("#!/bin/sh\n#SBATCH -n 4 -t 1\n./a\n")
-    made = sssjob("quote", "ask.sh", "--rates", "lists.toml", "-q")
-    assert (made.code, made.out) == (0, "job-1: 480.00 credits\n")      # as if it started now: the list of 2020
-    made = sssjob("quote", "ask.sh", "--rates", "lists.toml", "-q", "--start", "2019-12-31T23:00:00Z")
-    assert made.out == "job-1: 240.00 credits\n"
+    answer = sssjob("quote", "ask.sh", "--rates", "lists.toml", "-q")
+    assert (answer.code, answer.out) == (0, "job-1: 480.00 credits\n")      # as if it started now: the list of 2020
+    answer = sssjob("quote", "ask.sh", "--rates", "lists.toml", "-q", "--start", "2019-12-31T23:00:00Z")
+    assert answer.out == "job-1: 240.00 credits\n"
 
 
 def test_a_late_log_is_charged_at_its_own_prices(tmp_path: Path) -> None:
@@ -138,16 +138,16 @@ def test_a_late_log_is_charged_at_its_own_prices(tmp_path: Path) -> None:
 
 def test_negative_rates_of_gold() -> None:
     gold = 'profile = "gold"\nVBU Disk 1\nNBF Queue=test -10\nVBF Disk -0.5'
-    made = charged(gold, "<Disk>4</Disk><Queue>test</Queue>")
-    assert (str(made.amount), recompute(made.arithmetic)) == ("-8.00", Fraction(-8))
+    charge = charged(gold, "<Disk>4</Disk><Queue>test</Queue>")
+    assert (str(charge.amount), recompute(charge.arithmetic)) == ("-8.00", Fraction(-8))
     assert str(charged(gold, "<Disk>4</Disk>").amount) == "2.00"
 
 
 @pytest.mark.parametrize("name", ['Memory {} context = "Utilized"', 'Memory {} context = "Used"', "UtilizedMemory {}"])
 def test_a_sense_of_memory_by_any_of_its_names(name: str) -> None:
-    made = charged(f"VBU {name.format(1)}",
-                   '<Memory context="Utilized">15</Memory><Memory context="Dedicated">99</Memory>')
-    assert (str(made.amount), made.items[0].rate) == ("15.00", "VBU Memory, context=Used")
+    charge = charged(f"VBU {name.format(1)}",
+                     '<Memory context="Utilized">15</Memory><Memory context="Dedicated">99</Memory>')
+    assert (str(charge.amount), charge.items[0].rate) == ("15.00", "VBU Memory, context=Used")
 
 
 @pytest.mark.parametrize(("line", "doubt"), [
@@ -243,8 +243,8 @@ def test_the_command(sssjob: Command, tmp_path: Path) -> None:
     bad = sssjob("rates", "check", "bad.toml")
     assert (bad.code, bad.err) == (
         1, "sssjob: bad.toml: rate[1].name: no property is called Queu; did you mean Queue?\n")
-    told = sssjob("charge", "jobs.xml", "--rates", "bad.toml")
-    assert told.err.startswith("sssjob: bad.toml: rate[1].name: no property is called Queu; did you mean Queue?")
+    answer = sssjob("charge", "jobs.xml", "--rates", "bad.toml")
+    assert answer.err.startswith("sssjob: bad.toml: rate[1].name: no property is called Queu; did you mean Queue?")
     records = [json.loads(line) for line in sssjob("rates", "check", "bad.toml", "--against", "jobs.xml", "--json")
                .out.splitlines()]
     assert [record["type"] for record in records] == ["doubt", "rate", "rate", "counts", "doubt"]

@@ -94,13 +94,13 @@ P16 = f"<Processors>16</Processors>{HOUR}"
     ("precision = 3\nrounding = \"half-even\"\nVBU Disk 0.0005", "<Disk>1</Disk>", "0.000"),
 ])
 def test_charge(rates: str, job: str, amount: str) -> None:
-    made = charged(rates, job)
-    assert str(made.amount) == amount
-    assert recompute(made.arithmetic) == made.exact
-    assert all(recompute(i.arithmetic) == i.value for i in made.items)
+    charge = charged(rates, job)
+    assert str(charge.amount) == amount
+    assert recompute(charge.arithmetic) == charge.exact
+    assert all(recompute(i.arithmetic) == i.value for i in charge.items)
 
 
-@pytest.mark.parametrize(("rates", "job", "reason", "said"), [
+@pytest.mark.parametrize(("rates", "job", "reason", "expected"), [
     ("VBR Processors 1", "<State>Idle</State>" + P16, "not-started", "Idle"),
     ("VBR Processors 1", "<State>Running</State>" + P16, "not-ended", "Running"),
     ("VBR Processors 1", "<State>Completed</State><Processors>1</Processors>", "not-started", "StartTime"),
@@ -124,9 +124,9 @@ def test_charge(rates: str, job: str, amount: str) -> None:
     ('VBR Processors 1 benchmark = "HS23"\n[benchmark.HS23]\nmachine = { colony = 2 }',
      P16 + "<Machine>other</Machine>", "no-benchmark", "other"),
 ])
-def test_not_chargeable(rates: str, job: str, reason: str, said: str) -> None:
-    made = refused(rates, job)
-    assert (str(made.reason), said in made.detail) == (reason, True), made.detail
+def test_not_chargeable(rates: str, job: str, reason: str, expected: str) -> None:
+    refusals = refused(rates, job)
+    assert (str(refusals.reason), expected in refusals.detail) == (reason, True), refusals.detail
 
 
 NIGHT = """timezone = "Europe/Berlin"
@@ -150,14 +150,14 @@ EVENING = "<StartTime>1772737200</StartTime><EndTime>1772751600</EndTime>"      
     (NIGHT, "<EndTime>1772751600</EndTime><Duration>3600</Duration><Processors>4</Processors>", "2.00"),
 ])
 def test_calendar(rates: str, job: str, amount: str) -> None:
-    made = charged(rates, job)
-    assert str(made.amount) == amount
-    assert recompute(made.arithmetic) == made.exact
+    charge = charged(rates, job)
+    assert str(charge.amount) == amount
+    assert recompute(charge.arithmetic) == charge.exact
 
 
 def test_items_of_each_category() -> None:
-    made = charged(NIGHT, EVENING + "<Processors>4</Processors>")
-    assert [(i.rate, i.category, i.value) for i in made.items] == [
+    charge = charged(NIGHT, EVENING + "<Processors>4</Processors>")
+    assert [(i.rate, i.category, i.value) for i in charge.items] == [
         ("VBR Processors", None, 8), ("VBR Processors", "Night", 8),
         ("NBM TimeCategory=Night", "Night", Fraction(1, 2))]
 
@@ -189,8 +189,8 @@ def test_slurm_billing(flags: str, cpus: int, gib: int, gpus: int, licences: int
     job += f'<Resource name="GPU" type="a100">{gpus}</Resource>' if gpus else ""
     job += f'<Resource name="License" type="licA">{licences}</Resource>' if licences else ""
     for truncate, amount in (("false", Fraction(exact)), ("true", Fraction(stored))):
-        made = charged(f'VBR Billing 1\n[billing]\nflags = "{flags}"\ntruncate = {truncate}\n{WEIGHTS}', job)
-        assert made.exact == amount == recompute(made.arithmetic)
+        charge = charged(f'VBR Billing 1\n[billing]\nflags = "{flags}"\ntruncate = {truncate}\n{WEIGHTS}', job)
+        assert charge.exact == amount == recompute(charge.arithmetic)
 
 
 def test_billing_of_parts() -> None:
@@ -214,15 +214,15 @@ def test_quote(rates: str, job: str, amount: str) -> None:
     assert str(quoted(rates, job).amount) == amount
 
 
-@pytest.mark.parametrize(("rates", "job", "reason", "said"), [
+@pytest.mark.parametrize(("rates", "job", "reason", "expected"), [
     ("VBR Processors 1", "<Requested><Processors>4</Processors></Requested>", "no-duration", "Duration is not said"),
     ("VBR Memory 1", "<Requested><Duration>10</Duration></Requested>", "nothing-priced", "Memory"),
     ("VBR Processors 1", '<Requested><Processors op="GT">4</Processors><Processors op="LT">3</Processors>'
      "<Duration>1</Duration></Requested>", "request-contradictory", "contradict"),
 ])
-def test_no_quote(rates: str, job: str, reason: str, said: str) -> None:
-    made = refused(rates, job, asked=True)
-    assert (str(made.reason), said in made.detail) == (reason, True), made.detail
+def test_no_quote(rates: str, job: str, reason: str, expected: str) -> None:
+    refusals = refused(rates, job, asked=True)
+    assert (str(refusals.reason), expected in refusals.detail) == (reason, True), refusals.detail
 
 
 QUOTES = """VBR Processors 2
@@ -244,14 +244,14 @@ rate = [{ type = "VBR", name = "Processors", rate = 1 }, { type = "NBF", name = 
     (EVENING, "28800.00", []),
 ])
 def test_named_quotes(job: str, amount: str, notes: list[str]) -> None:
-    made = charged(QUOTES, job + "<Processors>1</Processors>")
-    assert (str(made.amount), [n.message for n in made.notes]) == (amount, notes)
+    charge = charged(QUOTES, job + "<Processors>1</Processors>")
+    assert (str(charge.amount), [n.message for n in charge.notes]) == (amount, notes)
 
 
 def test_record_can_be_recomputed() -> None:
-    made = charged(rate_set("currency = \"EUR\"\nVBR Processors 0.012 per = \"hour\""), P16 + "<Queue>q</Queue>")
-    record: dict[str, Any] = json.loads(json.dumps(made.record()))
-    assert isinstance(made, Charge)
+    charge = charged(rate_set("currency = \"EUR\"\nVBR Processors 0.012 per = \"hour\""), P16 + "<Queue>q</Queue>")
+    record: dict[str, Any] = json.loads(json.dumps(charge.record()))
+    assert isinstance(charge, Charge)
     assert record == {
         "charge": "0.19", "currency": "EUR", "rates": record["rates"], "exact": "0.192", "rounding": "half-up to 0.01",
         "arithmetic": "16 [Processors] * 0.012 [VBR Processors] * 3600 [Duration] / 3600 [s/hour]",

@@ -63,9 +63,9 @@ def block(made: Delivered | Requested, amounts: Amounts, span: int) -> Delivered
 
 
 def cost(job: Job, rates: RateSet) -> Charge:
-    made = charge(job, rates)
-    assert isinstance(made, Charge), made
-    return made
+    price = charge(job, rates)
+    assert isinstance(price, Charge), price
+    return price
 
 
 @settings(max_examples=examples(33))
@@ -93,12 +93,12 @@ def test_longer_never_costs_less(rates: RateSet, amounts: Amounts, start: int, s
 @settings(max_examples=examples(33))
 @given(rate_sets(), AMOUNTS_OF_A_JOB, STARTS, SPANS)
 def test_exact_and_recomputable(rates: RateSet, amounts: Amounts, start: int, span: int) -> None:
-    made = cost(delivered(amounts, start, span), rates)
-    assert recompute(made.arithmetic) == made.exact
-    assert all(recompute(i.arithmetic) == i.value for i in made.items)
-    assert made.amount == rounded(recompute(made.arithmetic), rates.smallest, rates.precision, rates.rounding)
-    assert abs(Fraction(made.amount) - made.exact) < Fraction(rates.smallest)
-    assert -made.amount.as_tuple().exponent == rates.precision      # type: ignore[operator]
+    charge = cost(delivered(amounts, start, span), rates)
+    assert recompute(charge.arithmetic) == charge.exact
+    assert all(recompute(i.arithmetic) == i.value for i in charge.items)
+    assert charge.amount == rounded(recompute(charge.arithmetic), rates.smallest, rates.precision, rates.rounding)
+    assert abs(Fraction(charge.amount) - charge.exact) < Fraction(rates.smallest)
+    assert -charge.amount.as_tuple().exponent == rates.precision      # type: ignore[operator]
 
 
 @settings(max_examples=examples(33))

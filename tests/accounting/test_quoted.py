@@ -88,9 +88,9 @@ def test_an_array_of_nobody_knows_how_many_elements_is_not_quoted(indices: str, 
     ("<Processors>0</Processors><TaskGroup><Memory>1</Memory></TaskGroup>", "1.00"),
 ])
 def test_amounts_add_up(job: str, amount: str) -> None:
-    made = quoted(EACH, job)
-    assert str(made.amount) == amount
-    assert recompute(made.arithmetic) == made.exact
+    charge = quoted(EACH, job)
+    assert str(charge.amount) == amount
+    assert recompute(charge.arithmetic) == charge.exact
 
 
 @pytest.mark.parametrize(("job", "amount", "name"), [
@@ -102,9 +102,9 @@ def test_amounts_add_up(job: str, amount: str) -> None:
 def test_where_nothing_says_how_many_one_is_priced_and_told(job: str, amount: str, name: str) -> None:
     """``--mem=4G`` says the memory of a node, and most scripts do not say how many nodes they take;
     ``--time`` alone is a job on one processor."""
-    made = quoted(EACH, job)
-    assert str(made.amount) == amount
-    assert [note.message for note in made.notes] == [
+    charge = quoted(EACH, job)
+    assert str(charge.amount) == amount
+    assert [note.message for note in charge.notes] == [
         f"{each} is not said: it is priced as for one, the least" for each in name.split("; ")]
 
 
@@ -117,8 +117,8 @@ def test_where_nothing_says_how_many_one_is_priced_and_told(job: str, amount: st
      "2 Processors of different consumptionRate or duration"),
 ])
 def test_no_quote(job: str, reason: str, detail: str) -> None:
-    made = refused(EACH, job, asked=True)
-    assert (str(made.reason), made.detail) == (reason, detail)
+    refusals = refused(EACH, job, asked=True)
+    assert (str(refusals.reason), refusals.detail) == (reason, detail)
 
 
 def test_what_is_said_of_use_stays_with_its_part() -> None:
@@ -164,8 +164,8 @@ def test_the_longest_duration_of_any_level_counts() -> None:
 
 
 def test_the_arithmetic_says_where_a_total_comes_from() -> None:
-    made = quoted("VBU Memory 1", EIGHT.format("<Memory units='GB'>1</Memory>"))
-    assert made.arithmetic == "8 [Memory GB: 8 tasks of Memory 1 GB] * 1024 [MB/GB] * 1 [VBU Memory]"
+    charge = quoted("VBU Memory 1", EIGHT.format("<Memory units='GB'>1</Memory>"))
+    assert charge.arithmetic == "8 [Memory GB: 8 tasks of Memory 1 GB] * 1024 [MB/GB] * 1 [VBU Memory]"
     third = quoted("VBU Memory 3", "<TaskGroup><TaskCount>10</TaskCount>" + "<Task><Memory>1</Memory></Task>" * 2
                    + "<Task><Id>3</Id></Task></TaskGroup>")
     assert third.exact == recompute(third.arithmetic) == 20
@@ -191,8 +191,8 @@ def test_what_was_delivered_to_groups_and_tasks_adds_up(job: str, exact: int) ->
 ])
 def test_the_memory_of_the_only_node_is_priced(job: str, exact: int) -> None:
     """What one task asks for stands on one node, whether or not the job says so."""
-    made = quoted(rate_set("VBU Processors 1\nVBU Memory 1\nVBU GPU 1000000\nVBU Duration 1"), job + HOUR)
-    assert made.exact == exact
+    charge = quoted(rate_set("VBU Processors 1\nVBU Memory 1\nVBU GPU 1000000\nVBU Duration 1"), job + HOUR)
+    assert charge.exact == exact
 
 
 # --- the quote of a request is the charge of a run that used exactly what was asked for
@@ -250,10 +250,10 @@ def quoted_as_charged(job: Job, elements: int = 1) -> None:
     """Hold the quote of a job against the charge of a run that used just what it asks for. elements: of its array, of
     which the quote is for all and the run is one."""
     totals = request_of(job).totals
-    made = quote(job, RATES)
+    price = quote(job, RATES)
     unknown = {total.identity[1] or total.identity[0] for total in totals.all() if not total.known}
-    if unknown & {"Processors", "Memory", "GPU"} and isinstance(made, Uncharged):
-        assert str(made.reason) in ("amount-missing", "no-duration"), made
+    if unknown & {"Processors", "Memory", "GPU"} and isinstance(price, Uncharged):
+        assert str(price.reason) in ("amount-missing", "no-duration"), price
         return
     if any(total.value.denominator != 1 for total in totals.all()):
         return      # ten tasks of which three are described: no document holds a third
@@ -261,13 +261,13 @@ def quoted_as_charged(job: Job, elements: int = 1) -> None:
     if totals.processors is None:       # every job has one, and one on each of its nodes
         delivered.append(Total(("Processors", None, None), totals.nodes.value if totals.nodes else Fraction(1)))
     run = charge(ran(delivered, totals.seconds), RATES)
-    assert isinstance(made, Charge) == isinstance(run, Charge), (made, run)
-    if isinstance(made, Charge) and isinstance(run, Charge):
-        assert made.exact == run.exact * elements
-        assert elements > 1 or made.amount == run.amount
-        assert Fraction(recompute(made.arithmetic)) == made.exact
-    elif isinstance(made, Uncharged) and isinstance(run, Uncharged):
-        assert made.reason == run.reason
+    assert isinstance(price, Charge) == isinstance(run, Charge), (price, run)
+    if isinstance(price, Charge) and isinstance(run, Charge):
+        assert price.exact == run.exact * elements
+        assert elements > 1 or price.amount == run.amount
+        assert Fraction(recompute(price.arithmetic)) == price.exact
+    elif isinstance(price, Uncharged) and isinstance(run, Uncharged):
+        assert price.reason == run.reason
 
 
 #: Rates that look for the same amounts in other units and senses, by the calendar, by weights, value by value.

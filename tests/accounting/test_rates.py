@@ -12,9 +12,9 @@ HEAD = 'name = "r"\nversion = "1"\n'
 
 
 def test_numbers_are_exact() -> None:
-    made = read_rates(HEAD + '[[rate]]\ntype = "VBR"\nname = "Nodes"\nrate = 0.10000000000000000001\n')
-    assert made.rate[0].rate == Decimal("0.10000000000000000001")
-    assert (made.rate[0].canonical, made.rate[0].label) == ("NodeCount", "VBR Nodes")
+    rates = read_rates(HEAD + '[[rate]]\ntype = "VBR"\nname = "Nodes"\nrate = 0.10000000000000000001\n')
+    assert rates.rate[0].rate == Decimal("0.10000000000000000001")
+    assert (rates.rate[0].canonical, rates.rate[0].label) == ("NodeCount", "VBR Nodes")
 
 
 def test_digest_is_of_the_meaning() -> None:

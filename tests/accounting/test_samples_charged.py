@@ -87,11 +87,11 @@ def counts(path: Path, kind: str, options: dict[str, str]) -> tuple[int, dict[st
     with path.open("rb") as file:
         stream = reader.stream(file, ReadContext(path.name, options=options))
         for job in stream:
-            made = charge(job, RATES)
-            if isinstance(made, Charge):
+            price = charge(job, RATES)
+            if isinstance(price, Charge):
                 charged += 1
             else:
-                left[str(made.reason)] += 1
+                left[str(price.reason)] += 1
     found = stream.counts
     assert found.read == found.given + found.rejected and found.rejected == found.reasons.total()
     assert found.jobs == charged + left.total()

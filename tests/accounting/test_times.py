@@ -42,7 +42,7 @@ def test_moment(text: str, zone: ZoneInfo | None, epoch: int) -> None:
     assert moment(text, zone) == epoch
 
 
-@pytest.mark.parametrize(("text", "zone", "said"), [
+@pytest.mark.parametrize(("text", "zone", "expected"), [
     ("2026-03-05T20:00", None, "has no zone"),
     ("2026-10-25T02:30", BERLIN, "shown twice"),
     ("2026-03-29T02:30", BERLIN, "shown never"),
@@ -50,15 +50,15 @@ def test_moment(text: str, zone: ZoneInfo | None, epoch: int) -> None:
     ("", BERLIN, "neither"),
     ("-5", BERLIN, "neither"),
 ])
-def test_no_moment(text: str, zone: ZoneInfo | None, said: str) -> None:
-    with pytest.raises(TimeError, match=said):
+def test_no_moment(text: str, zone: ZoneInfo | None, expected: str) -> None:
+    with pytest.raises(TimeError, match=expected):
         moment(text, zone)
 
 
 HOUR = 3600
 
 
-@pytest.mark.parametrize(("start", "end", "calendar", "found"), [
+@pytest.mark.parametrize(("start", "end", "calendar", "expected"), [
     ("2026-03-05T20:00", "2026-03-06T00:00", [NIGHT], [(None, 2 * HOUR), ("Night", 2 * HOUR)]),
     ("2026-03-05T23:00", "2026-03-05T23:00", [NIGHT], [("Night", 0)]),
     ("2026-03-05T22:00", "2026-03-06T06:00", [NIGHT], [("Night", 8 * HOUR)]),
@@ -73,8 +73,8 @@ HOUR = 3600
     ("2026-12-24T12:00", "2026-12-26T12:00", [category("Holiday", time(), time(), dates=["2026-12-25"])],
      [(None, 24 * HOUR), ("Holiday", 24 * HOUR)]),
 ])
-def test_parts(start: str, end: str, calendar: list[TimeCategory], found: list[tuple[str | None, int]]) -> None:
-    assert parts(at(start), at(end), calendar, BERLIN) == found
+def test_parts(start: str, end: str, calendar: list[TimeCategory], expected: list[tuple[str | None, int]]) -> None:
+    assert parts(at(start), at(end), calendar, BERLIN) == expected
 
 
 @pytest.mark.parametrize(("start", "end"), [(10, 5), (-5, 5), (0, LONGEST + 1), (10**15, 10**15 + 5)])

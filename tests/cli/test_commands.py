@@ -39,9 +39,9 @@ def test_version(sssjob: Command) -> None:
 
 def test_version_imports_nothing_heavy() -> None:
     code = "import sys; from sssjob.cli import main; main(['--version']); print([m for m in HEAVY if m in sys.modules])"
-    made = subprocess.run([sys.executable, "-c", f"HEAVY = ['click', 'lxml', 'rich', 'pydantic', 'json']; {code}"],
-                          capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", f"HEAVY = ['click', 'lxml', 'rich', 'pydantic', 'json']; {code}"],
+                             capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 def test_version_is_quick() -> None:
@@ -94,7 +94,7 @@ def test_every_option_is_documented() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
+@pytest.mark.parametrize(("arguments", "expected"), [
     (["chek"], "did you mean 'check'?"),
     (["zzzzzz"], "known: account, ask, attach"),
     (["check"], "FILE..."),
@@ -128,10 +128,10 @@ def test_every_option_is_documented() -> None:
     ([], "Commands:"),
     (["completion", "tcsh"], "tcsh"),
 ])
-def test_usage_is_refused(sssjob: Command, place: Path, arguments: list[str], said: str) -> None:
+def test_usage_is_refused(sssjob: Command, place: Path, arguments: list[str], expected: str) -> None:
     code, out, err = sssjob(*arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert expected in err
 
 
 @pytest.mark.parametrize("name", ["none.xml", ".", "a\0b"])
@@ -155,17 +155,17 @@ def test_internal_errors_are_one_line(sssjob: Command, place: Path, monkeypatch:
         main(["check", "job.xml"])
 
 
-@pytest.mark.parametrize(("error", "code", "said"), [
+@pytest.mark.parametrize(("error", "code", "expected"), [
     (KeyboardInterrupt(), 130, "sssjob: interrupted\n"), (BrokenPipeError(), 141, ""),
     (OSError(28, "No space left on device"), 3, "sssjob: No space left on device\n"),
 ])
 def test_ends_by_signal_and_pipe(sssjob: Command, place: Path, monkeypatch: pytest.MonkeyPatch,
-                                 error: BaseException, code: int, said: str) -> None:
+                                 error: BaseException, code: int, expected: str) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("sssjob.cli.explain.emit", fail)
-    assert sssjob("explain", "SSS301") == (code, "", said)
+    assert sssjob("explain", "SSS301") == (code, "", expected)
 
 
 # --- check, and the shared options
@@ -425,7 +425,7 @@ def test_query_over_all_jobs_of_a_stream(sssjob: Command, place: Path, query: st
     assert sssjob("query", "--stream", "--format", "text", query, "d.xml") == (code, out, why)
 
 
-@pytest.mark.parametrize(("query", "said"), [
+@pytest.mark.parametrize(("query", "expected"), [
     ("last()", "the query cannot be evaluated: last() counts nothing here: it belongs into a condition, [last()]"),
     ("count(1)", "the query cannot be evaluated: a function or an operator that takes nodes was given a value"),
     ("//Job[Id=$x]", "the query cannot be evaluated: it has a variable that was not given (--var NAME=VALUE)"),
@@ -433,8 +433,8 @@ def test_query_over_all_jobs_of_a_stream(sssjob: Command, place: Path, query: st
     ("sss:bites(.)", "there is no function sss:bites(); of the prefix sss there are bytes, seconds, nodes"),
     ("sss:bytes()", "the query cannot be evaluated: sss:bytes() takes one argument, not 0"),
 ])
-def test_query_says_what_is_wrong(sssjob: Command, place: Path, query: str, said: str) -> None:
-    assert sssjob("query", query, "job.xml") == (2, "", f"sssjob: {said}\n")
+def test_query_says_what_is_wrong(sssjob: Command, place: Path, query: str, expected: str) -> None:
+    assert sssjob("query", query, "job.xml") == (2, "", f"sssjob: {expected}\n")
 
 
 def test_query_forms(sssjob: Command, place: Path) -> None:
@@ -546,16 +546,16 @@ def test_findings_in_the_twin_have_lines(sssjob: Command, place: Path) -> None:
     assert sssjob("query", "//Id", "a.json")[:2] == (1, "<Id>a</Id>\n")
 
 
-@pytest.mark.parametrize(("words", "code", "said"), [
+@pytest.mark.parametrize(("words", "code", "expected"), [
     (["check", "--schema"], 2, "group.json is JSON; --schema is for XML (convert -f sss-json -t sss makes it)"),
     (["check", "--profile", "3.1"], 2, "group.json is JSON, which has one form; --profile 3.1 is for XML"),
     (["query", "--stream", "//Job"], 1, "this is JSON, of which sss-json is the form of job documents"),
     (["convert", "-f", "sss", "-t", "psij"], 1, "this is JSON, of which sss-json is the form of job documents"),
 ])
-def test_what_is_for_xml_alone(sssjob: Command, place: Path, twin: Path, words: list[str], code: int, said: str
+def test_what_is_for_xml_alone(sssjob: Command, place: Path, twin: Path, words: list[str], code: int, expected: str
                                ) -> None:
-    made = sssjob(*words, "group.json")
-    assert (made.code, made.out, said in made.err) == (code, "", True)
+    answer = sssjob(*words, "group.json")
+    assert (answer.code, answer.out, expected in answer.err) == (code, "", True)
 
 
 def test_run(sssjob: Command, place: Path) -> None:
@@ -633,8 +633,8 @@ def test_completion(sssjob: Command, shell: str) -> None:
 
 def test_completion_answers() -> None:
     environment = os.environ | {"_SSSJOB_COMPLETE": "bash_complete", "COMP_WORDS": "sssjob che", "COMP_CWORD": "1"}
-    made = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
-    assert (made.returncode, made.stdout) == (0, "plain,check\n")
+    process = subprocess.run([sys.executable, "-m", "sssjob"], env=environment, capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, "plain,check\n")
 
 
 @pytest.mark.parametrize(("body", "stays"), [("translate", 0), ("shim", 1)])

@@ -128,13 +128,13 @@ def test_names_of_results(name: str, target: str, result: str) -> None:
     assert output_name(name, get(target), all_suffixes()) == result
 
 
-@pytest.mark.parametrize(("out", "said"), [
+@pytest.mark.parametrize(("out", "expected"), [
     ("scripts", "scripts lies in it"), (".", "scripts lies in it"), ("scripts/..", "scripts lies in it"),
 ])
-def test_results_do_not_replace_what_is_read(sssjob: Command, tree: Path, out: str, said: str) -> None:
+def test_results_do_not_replace_what_is_read(sssjob: Command, tree: Path, out: str, expected: str) -> None:
     before = files(tree)
     answer = sssjob("convert", "-f", "slurm", "-t", "pbspro", "scripts", "--out", out)
-    assert answer.code == 2 and said in answer.err and files(tree) == before
+    assert answer.code == 2 and expected in answer.err and files(tree) == before
 
 
 def test_results_inside_of_the_tree_are_not_read(sssjob: Command, tree: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_link_in_place_of_a_result_is_replaced(sssjob: Command, tree: Path, tm
     assert (tmp_path / "precious").read_text() == "kept" and not (tmp_path / "out" / "a.sh").is_symlink()
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
+@pytest.mark.parametrize(("arguments", "code", "expected"), [
     (["scripts"], 3, "scripts: is a directory; --out names the one for the results"),
     (["scripts", "--out", "out", "--explain"], 2, "--explain is for one file"),
     (["scripts", "--out", "out", "--option", "foo=1"], 2, "no option 'foo' of slurm or pbspro"),
@@ -171,9 +171,9 @@ def test_a_link_in_place_of_a_result_is_replaced(sssjob: Command, tree: Path, tm
     (["scripts/a.sh", "--report", "r.json"], 2, "--report is for a directory"),
     (["scripts", "--out", "scripts/a.sh/x"], 3, "Not a directory"),
 ])
-def test_what_cannot_be_asked(sssjob: Command, tree: Path, arguments: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_asked(sssjob: Command, tree: Path, arguments: list[str], code: int, expected: str) -> None:
     answer = sssjob("convert", "-f", "slurm", "-t", "pbspro", *arguments)
-    assert answer.code == code and said in answer.err
+    assert answer.code == code and expected in answer.err
     assert files(Path("out")) == {} if Path("out").exists() else True
     assert not list(Path().glob(".sssjob-*")) and not Path("r.json").exists()
 
@@ -358,7 +358,7 @@ def test_placeholders_of_an_earlier_conversion_are_filled_in(sssjob: Command, tr
     assert "#PBS -W depend=afterok:77\n" in out
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("1,2,3\n", "ids:1: a line is OLD,NEW and not of 3 fields"),
     ("1\n", "ids:1: a line is OLD,NEW and not of 1 fields"),
     ("1,2\n1,3\n", "ids:2: 1 has two new ids, 2 and 3"), ("1,a b\n", "ids:1: 'a b' is no id of a job"),
@@ -370,10 +370,10 @@ def test_placeholders_of_an_earlier_conversion_are_filled_in(sssjob: Command, tr
     ('{"1": ' + "7" * 5000 + "}", "is no id of a job"), ("1,-rf\n", "ids:1: '-rf' is no id of a job"),
     ('{"1": "2", "1": "3"}', "ids:1: 1 has two new ids, 2 and 3"), ("{" * 100_000, "ids: not JSON"),
 ])
-def test_a_wrong_list_of_ids_is_refused(sssjob: Command, tree: Path, text: str, said: str) -> None:
+def test_a_wrong_list_of_ids_is_refused(sssjob: Command, tree: Path, text: str, expected: str) -> None:
     Path("ids").write_text(text)
     answer = sssjob("convert", "-f", "slurm", "-t", "pbspro", "--id-map", "ids", "scripts/a.sh")
-    assert answer.code == 1 and answer.out == "" and said in answer.err
+    assert answer.code == 1 and answer.out == "" and expected in answer.err
 
 
 def test_a_site_is_used_and_a_wrong_one_refused(sssjob: Command, tree: Path) -> None:

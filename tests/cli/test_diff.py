@@ -146,7 +146,7 @@ def test_a_script_and_what_it_was_converted_to(sssjob: Command, tmp_path: Path) 
     assert sssjob("diff", "-q", tmp_path / "a.sh", tmp_path / "b").code == 0
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
+@pytest.mark.parametrize(("arguments", "code", "expected"), [
     (["-f", "a", "-f", "b", "-f", "c", "x", "y"], 2, "--from is given once for both, or twice"),
     (["-", "-"], 2, "standard input (-) can be read only once"),
     (["job.xml", "nothing"], 3, "No such file"),
@@ -154,10 +154,10 @@ def test_a_script_and_what_it_was_converted_to(sssjob: Command, tmp_path: Path) 
     (["-f", "nonsense", "job.xml", "job.xml"], 2, "unknown format 'nonsense'"),
     (["job.xml", "empty"], 1, "SSS109 error the input is empty"),
 ])
-def test_what_cannot_be_compared(sssjob: Command, place: Path, arguments: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_compared(sssjob: Command, place: Path, arguments: list[str], code: int, expected: str) -> None:
     (place / "empty").write_text("")
     answer = sssjob("diff", *arguments)
-    assert answer.code == code and answer.out == "" and said in answer.err
+    assert answer.code == code and answer.out == "" and expected in answer.err
 
 
 WIDE = "#!/bin/sh\n#SBATCH -J fit -p long -t 1:30:00 -o %x.%j.out -d afterok:11 -A phys\n"

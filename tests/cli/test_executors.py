@@ -15,7 +15,7 @@ from tests.fakes import lab, slurm
 def test_which_can_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                              capfd: pytest.CaptureFixture[str]) -> None:
     """A manager that answers, and the same when it does not."""
-    made = lab.install(str(slurm.__file__), slurm.COMMANDS, tmp_path / "lab", tmp_path / "bin")
+    commands = lab.install(str(slurm.__file__), slurm.COMMANDS, tmp_path / "lab", tmp_path / "bin")
     monkeypatch.setattr("psij.JobExecutor.get_executor_names", lambda: {"slurm", "local"})
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     try:
@@ -23,13 +23,13 @@ def test_which_can_work_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         found = {row["executor"]: row for row in map(json.loads, capfd.readouterr().out.splitlines())}
         assert found["local"] == {"executor": "local", "works": True, "why": None}
         assert found["slurm"]["works"] is True
-        made.fault("squeue", times=-1, exit=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+        commands.fault("squeue", times=-1, exit=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
         assert main(["executors", "--check", "--timeout", "60"]) == 0
-        said = dict(line.split(None, 1) for line in capfd.readouterr().out.splitlines())
-        assert said["slurm"] == "slurm_load_jobs error: Unable to contact slurm controller"
-        assert said["local"] == "works"
+        words_by_name = dict(line.split(None, 1) for line in capfd.readouterr().out.splitlines())
+        assert words_by_name["slurm"] == "slurm_load_jobs error: Unable to contact slurm controller"
+        assert words_by_name["local"] == "works"
     finally:
-        made.close()
+        commands.close()
 
 
 def test_timeout_is_about_check(capfd: pytest.CaptureFixture[str]) -> None:

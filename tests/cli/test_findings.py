@@ -52,31 +52,31 @@ def test_no_colour(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> No
 
 
 def test_long_lines_are_cut_around_the_place() -> None:
-    found = Findings("f").add("SSS301", "x", "m", line=1, column=500, excerpt="a" * 499 + "X" + "b" * 499)
-    assert found is not None
-    source, caret = picture(found)
+    finding = Findings("f").add("SSS301", "x", "m", line=1, column=500, excerpt="a" * 499 + "X" + "b" * 499)
+    assert finding is not None
+    source, caret = picture(finding)
     assert len(source) < 105 and source[caret.index("^")] == "X"
 
 
 def test_wide_and_hostile_characters() -> None:
-    found = Findings("f").add("SSS301", "x", "m", line=1, column=3, excerpt="漢\x1bX")
-    assert found is not None
-    assert picture(found) == ["    漢\\u{001B}X", "              ^"]
+    finding = Findings("f").add("SSS301", "x", "m", line=1, column=3, excerpt="漢\x1bX")
+    assert finding is not None
+    assert picture(finding) == ["    漢\\u{001B}X", "              ^"]
 
 
 def test_place_in_a_line_that_is_cut() -> None:
     """A line longer than an excerpt comes with what is around the place (sssjob.xml.encoding.excerpt)."""
     line = "a" * 999 + "X" + "b" * 999
-    found = Findings("f").add("SSS301", "x", "m", line=1, column=1000, excerpt=excerpt(line, 1000))
-    assert found is not None
-    source, caret = picture(found)
-    assert (len(found.excerpt) < 410, source[caret.index("^")]) == (True, "X")
+    finding = Findings("f").add("SSS301", "x", "m", line=1, column=1000, excerpt=excerpt(line, 1000))
+    assert finding is not None
+    source, caret = picture(finding)
+    assert (len(finding.excerpt) < 410, source[caret.index("^")]) == (True, "X")
 
 
 def test_findings_without_a_line_name_the_path(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Findings("f.json").add("SSS112", "x", "m", path="/Job/Id\x1b")
-    assert found is not None
-    show(found)
+    finding = Findings("f.json").add("SSS112", "x", "m", path="/Job/Id\x1b")
+    assert finding is not None
+    show(finding)
     assert capsys.readouterr().err == "f.json:/Job/Id\\u{001B}: SSS112 error m\n"
 
 

@@ -395,9 +395,9 @@ def test_memory_is_bounded(place: Path, threat: str, command: str) -> None:
 def test_memory_that_runs_out_is_told(place: Path) -> None:
     """A query keeps the tree of a document."""
     put(group(*(f"<Job><Id>{n}</Id><Name>{n}</Name></Job>" for n in range(300_000))), "big.xml")
-    made = limited("query", "//Owner", "big.xml", "broken.xml", megabytes=200)
-    assert made.returncode == 1
-    first, *_, last = lines_of(made.stderr)
+    answer = limited("query", "//Owner", "big.xml", "broken.xml", megabytes=200)
+    assert answer.returncode == 1
+    first, *_, last = lines_of(answer.stderr)
     assert first == "big.xml: SSS110 error the input takes more memory than there is"
     assert last.startswith("broken.xml:2:1: SSS101")        # the next one is read all the same
 

@@ -721,9 +721,9 @@ def test_silence_while_submitting(site: Site, monkeypatch: pytest.MonkeyPatch) -
     site.lab.fault("sbatch", after=True, exit=1, stderr="sbatch: error: Socket timed out on send/recv operation")
     with open_journal(site.journal) as journal:
         client = Client(journal, config=config)
-        made = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
-        assert made is not None and ended_badly([made], False) == 7
-        assert (made.jobs[0].word, made.jobs[0].row.outcome) == ("running", None)
+        submission = client.submit(read_document(shell("exit 5").encode()), "slurm", policy=Policy.IGNORE)
+        assert submission is not None and ended_badly([submission], False) == 7
+        assert (submission.jobs[0].word, submission.jobs[0].row.outcome) == ("running", None)
         _, done = client.wait(["a"], 3)
         assert not done
         for command in ("squeue", "sacct"):
@@ -793,11 +793,11 @@ def test_clocks_that_are_set(site: Site, shift: float) -> None:
 
 
 @pytest.mark.parametrize("site", ["local"], indirect=True)
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("words", "expected"), [
     (["submit", "job.xml", "--executor", "nope"], "nope"), (["attach", "12"], "whose job is it?"), (["status"], "ID"),
     (["wait", "a", "--timeout", "inf"], "no number of seconds"),
 ])
-def test_usage(site: Site, words: list[str], said: str) -> None:
+def test_usage(site: Site, words: list[str], expected: str) -> None:
     (site.folder / "job.xml").write_text(shell("true"))
     code, out, err = site(*words)
-    assert (code, out, said in err) == (2, "", True)
+    assert (code, out, expected in err) == (2, "", True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -58,7 +60,7 @@ def shared(sssjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 #: Commands that only read, with the first line of what they print; and those that would write, in a row.
 READING = [("list", "id  key "), ("list --offline", "id  key "), ("status a", "<Job>"), ("log a", ""),
-           ("journal export", "<JobGroup>")]
+           ("journal export --to records", "")]
 WRITING = ["cancel a", "hold a", "submit -q --policy ignore job.xml --executor slurm",
            "run -q --policy ignore job.xml --executor slurm", "release a"]
 
@@ -83,6 +85,11 @@ def test_a_full_disk_is_told_and_what_is_there_is_shown(sssjob: Command, shared:
         assert sssjob("wait", "a", "--timeout", "0.2").code == 6
         for words in WRITING:
             assert sssjob(*words.split()) == (3, "", f"sssjob: {full}"), words
+        filled.setattr(tempfile, "mkstemp", lambda **_: (os.open("/dev/full", os.O_WRONLY), f"{shared.path}.script"))
+        Path("job.sh").write_text("#!/bin/sh\ntrue\n")
+        answer = sssjob("submit", "-q", "--executor", "slurm", "--from", "slurm", "job.sh")
+        assert answer.code == 3 and answer.err.startswith(f"sssjob: {shared.path}.d/"), answer
+        assert answer.err.endswith(": the script of a job cannot be written: the disk is full\n")
     assert [job["canceled"] for job in shared.lab.jobs()] == [False]
     shared.lab.end("1", 9)
     assert sssjob("wait", "a", "--timeout", "60").code == 9

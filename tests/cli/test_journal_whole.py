@@ -31,10 +31,26 @@ def test_the_facts_of_what_has_ended_are_exported(tmp_path: Path, monkeypatch: p
     assert len(lines) == 2
     records = [json.loads(line) for line in sssjob("journal", "export", "--to", "records").out.splitlines()]
     assert [(one["id"], one["outcome"]) for one in records] == [("a", "failed"), ("b", "skipped")]
-    assert sssjob("journal", "export", "--before", "1d").out == "<JobGroup>\n  <Id>journal</Id>\n</JobGroup>\n"
+    # a JobGroup without jobs was written, which check, convert and charge refuse (SSS305)
+    assert sssjob("journal", "export", "--before", "1d", "-o", "none.xml") == (
+        5, "", "sssjob: no job has ended then: there is nothing of which a JobGroup could be made\n")
+    assert not Path("none.xml").exists()
     assert sssjob("journal", "prune", "--dry-run").out == "would go: 1 submission of 2 jobs\n"
     assert json.loads(sssjob("journal", "prune", "--json").out)["jobs"] == 2
     assert sssjob("list", "--all").out == ""
+
+
+def test_a_group_of_which_one_job_ran_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Path,
+                                                     sssjob: Command) -> None:
+    """Its Id meant the second run alone: `wait` and `cancel` left the others out. It is run again as a whole."""
+    with desk_on("local", tmp_path, monkeypatch) as desk:
+        desk.submit(group(shell("[ -e go ]"), shell("true", after("a", "OnExit"), name="b")))
+        desk.wait("g")
+        (desk.folder / "go").touch()
+    monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
+    assert [sssjob(*words.split()).out for words in ("rerun a", "wait g", "rerun g", "wait g --json")][:3] == [
+        "a\n", "", "a\nb\n"]
+    assert [json.loads(line)["key"] for line in sssjob("wait", "g", "--json").out.splitlines()] == ["@3.1", "@3.2"]
 
 
 def test_the_facts_of_scripts_are_exported_without_the_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -208,8 +208,8 @@ def test_each_cause_is_told_once_in_a_folder(tmp_path: Path, monkeypatch: pytest
             f"#!/bin/sh\n#SBATCH -t {number + 1}:30 --mail-user=$USER@n{number}.org\n##SBATCH -n 1\n##SBATCH -n 2\n")
     (Path("t") / "7.sh").write_text("#!/bin/sh\n#SBATCH --nodez=1\n#SBATCH --nodez=2\n#SBATCH -N 0x\n")
     assert main(["lint", "t", "--jobs", "1"]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
         "t/7.sh:2:9: SSS505 error --nodez: no such option, unless plugin_options in [slurm] of a site profile name it "
         "(2 times, the last at line 3) (did you mean --nodes?)",
         "t/7.sh:4:9: SSS505 error --nodes 0x: is no number of nodes (expected: a number or a range such as 2-4)",
@@ -221,7 +221,7 @@ def test_each_cause_is_told_once_in_a_folder(tmp_path: Path, monkeypatch: pytest
         "t/1.sh:3, t/2.sh:3, t/3.sh:3, ...)",
         "sssjob: 27 findings have 5 causes; --each shows every one at its place"]
     assert main(["lint", "t", "--jobs", "2"]) == 1
-    assert capsys.readouterr().err.splitlines() == told
+    assert capsys.readouterr().err.splitlines() == lines
     assert main(["lint", "t", "-q"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 2
     assert main(["lint", "t", "--each"]) == 1

@@ -108,6 +108,9 @@ def test_what_nobody_knows_is_refused(sssjob: Command, tmp_path: Path, monkeypat
     assert answer.code == 2 and answer.err.startswith("sssjob: there is no site 'nowhere', nor a file")
     answer = sssjob("list", "--executor", "nowhere")
     assert answer.code == 2 and answer.err.startswith("sssjob: there is no executor 'nowhere' (known: ")
-    for name, kind in (("nowhere", "group"), ("@1", "submission"), ("@" + "9" * 20, "submission"), ("", "group")):
+    with open_journal(tmp_path / "journal.db") as journal:
+        journal.add("t", "slurm", "<Job/>", tmp_path, "Reject", None, [Row(0, 0, "x_7", None, "x_7", array="x")])
+    assert sssjob("list", "--offline", "--group", "x").out.startswith("id   key")      # an array is one, by its own Id
+    for name, kind in (("nowhere", "group"), ("@2", "submission"), ("@" + "9" * 20, "submission"), ("", "group")):
         assert sssjob("list", "--all", "--group", name) == (
             2, "", f"sssjob: there is no {kind} {name!r} in the journal\n")

@@ -120,8 +120,8 @@ def ranged(one: dict[str, Any]) -> tuple[int, int, int]:
 def test_an_editor_at_work(editor: Editor) -> None:
     """What is found is marked at its place and anew after each change; hover, names and conversions are answered."""
     assert editor.begin()["serverInfo"]["name"] == "sssjob"
-    found = editor.open(SCRIPT)
-    assert [(ranged(one), one["code"], one["severity"]) for one in found] == [
+    diagnostics = editor.open(SCRIPT)
+    assert [(ranged(one), one["code"], one["severity"]) for one in diagnostics] == [
         ((2, 8, 26), "SSS525", 4), ((3, 8, 17), "SSS505", 1), ((6, 0, 7), "SSS506", 4)]
     editor.send("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": {
         "start": {"line": 3, "character": 8}, "end": {"line": 3, "character": 17}}, "text": "--nodes=2"}]})
@@ -154,8 +154,8 @@ def test_an_editor_at_work(editor: Editor) -> None:
 def test_characters_are_counted_as_the_editor_does(editor: Editor, encoding: str, start: int) -> None:
     """A sign outside of the first plane is one, two or four units."""
     editor.begin(encoding)
-    found = editor.open("#!/bin/sh\n#SBATCH -J \U0001f600  --nodez=2\n")
-    assert [ranged(one)[:2] for one in found if one["code"] == "SSS505"] == [(1, start)]
+    diagnostics = editor.open("#!/bin/sh\n#SBATCH -J \U0001f600  --nodez=2\n")
+    assert [ranged(one)[:2] for one in diagnostics if one["code"] == "SSS505"] == [(1, start)]
 
 
 @pytest.mark.parametrize("text", ["", "#!/bin/sh\necho no directive\n", "\0", "#SBATCH", "#SBATCH -J '", "\ud800",

@@ -90,14 +90,14 @@ def test_findings_that_nobody_reads_change_nothing(place: Path, line: str, code:
         assert bash_of(line, unbuffered)[0] == code
 
 
-@pytest.mark.parametrize(("line", "said"), [
+@pytest.mark.parametrize(("line", "expected"), [
     ("sssjob convert -f sss -t sss job.xml >&-", "standard output: Bad file descriptor"),
     ("sssjob run job.xml -q >&-", "standard output: is closed"),
     ("sssjob check - <&-", "-: Bad file descriptor"), ("sssjob convert -f sss -t sss <&-", "-: Bad file descriptor"),
     ("sssjob query --stream //Id - <&-", "-: Bad file descriptor"),
 ])
-def test_closed_streams(place: Path, line: str, said: str) -> None:
-    assert bash(line, SSSJOB) == (3, "", f"sssjob: {said}\n")
+def test_closed_streams(place: Path, line: str, expected: str) -> None:
+    assert bash(line, SSSJOB) == (3, "", f"sssjob: {expected}\n")
     assert not Path("hello.out").exists()
 
 
@@ -132,9 +132,9 @@ def test_names_that_are_not_utf8(place: Path) -> None:
     code, out, err = bash("sssjob check --json b*d.xml")
     assert (code, {json.loads(line)["file"] for line in (out + err).splitlines()}) == (1, {name})
     assert bash("sssjob check b*d.xml")[2].startswith("b\\u{DCFF}\\u{001B}[31md.xml:3:3: SSS301")
-    made = subprocess.run([*forks.command(), "convert", "-f", "sss", "-t", "sss", "--out", b"d\xff",
-                           "job.xml"], env=environment(), capture_output=True)
-    assert (made.returncode, made.stdout) == (0, b"d\xff/demo.1.xml\n")
+    process = subprocess.run([*forks.command(), "convert", "-f", "sss", "-t", "sss", "--out", b"d\xff",
+                              "job.xml"], env=environment(), capture_output=True)
+    assert (process.returncode, process.stdout) == (0, b"d\xff/demo.1.xml\n")
     assert os.path.exists(b"d\xff/demo.1.xml")
 
 
@@ -151,14 +151,14 @@ def test_output_link_to_a_device_is_replaced(place: Path) -> None:
 ])
 def test_signals_cancel_and_the_document_comes_all_the_same(place: Path, number: int, code: int, why: str) -> None:
     Path("long.xml").write_text(LONG)
-    made = subprocess.Popen([*forks.command(), "run", "--policy", "warn", "--json", "long.xml"],
-                            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*forks.command(), "run", "--policy", "warn", "--json", "long.xml"],
+                               env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 60
     while not (Path("pid").exists() and Path("pid").read_text()) and time.monotonic() < end:
         time.sleep(0.05)
-    made.send_signal(number)
-    out, err = made.communicate(timeout=120)
-    assert made.returncode == code
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == code
     assert out.startswith("<JobGroup>") and "<StatusMessage>cancel:" in out
     assert f"cancel: {why} before it was started" in out
     *_, last = told = [json.loads(line) for line in err.splitlines()]
@@ -198,11 +198,11 @@ def terminal(*arguments: str, **more: str) -> tuple[subprocess.Popen[bytes], int
     """A command with a terminal of its own, and the other side of it."""
     ours, theirs = pty.openpty()
     own = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-    made = subprocess.Popen([sys.executable, "-ISc", own, sys.executable, "-m", "sssjob", *arguments], stdin=theirs,
-                            stdout=theirs, stderr=theirs, start_new_session=True,
-                            env=environment(**{"TERM": "xterm"} | more))
+    process = subprocess.Popen([sys.executable, "-ISc", own, sys.executable, "-m", "sssjob", *arguments], stdin=theirs,
+                               stdout=theirs, stderr=theirs, start_new_session=True,
+                               env=environment(**{"TERM": "xterm"} | more))
     os.close(theirs)
-    return made, ours
+    return process, ours
 
 
 def on_terminal(*arguments: str, **more: str) -> tuple[int, str]:
@@ -290,10 +290,10 @@ def test_bash_completes(place: Path) -> None:
     where.mkdir()
     (where / "sssjob").write_text(f'#!/bin/sh\nexec {shlex.join(forks.command())} "$@"\n')
     (where / "sssjob").chmod(0o755)
-    made = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
-                          env=environment(PATH=f"{where}:{os.environ['PATH']}"))
-    assert made.stderr == ""
-    assert made.stdout.splitlines() == [
+    process = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
+                             env=environment(PATH=f"{where}:{os.environ['PATH']}"))
+    assert process.stderr == ""
+    assert process.stdout.splitlines() == [
         "complete -o nosort -F _sssjob_completion sssjob", "completion config convert", "--profile", "3.1 3.0",
         "sss sss-json",
         "local", "SSS601 SSS602 SSS603 SSS604 SSS605 SSS606 SSS607", "-o default", "", "-o dirnames", ""]
@@ -308,9 +308,9 @@ def test_other_shells_take_the_script(place: Path, shell: str, script: str) -> N
         pytest.skip(f"{shell} is not installed")
     Path("sssjob").write_text(f'#!/bin/sh\nexec {SSSJOB} "$@"\n')
     Path("sssjob").chmod(0o755)
-    made = subprocess.run([shell, "-c", script], capture_output=True, text=True, timeout=60,
-                          env=environment(PATH=f"{place}:{os.environ['PATH']}", HOME=str(place)))
-    assert made.stderr == "" and made.stdout.startswith({"zsh": "_sssjob_completion", "fish": "explain"}[shell])
+    process = subprocess.run([shell, "-c", script], capture_output=True, text=True, timeout=60,
+                             env=environment(PATH=f"{place}:{os.environ['PATH']}", HOME=str(place)))
+    assert process.stderr == "" and process.stdout.startswith({"zsh": "_sssjob_completion", "fish": "explain"}[shell])
 
 
 # --- what is imported

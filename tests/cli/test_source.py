@@ -101,5 +101,5 @@ def test_what_nobody_knows_is_the_same_at_every_door(door: str, text: str, statu
     (tmp_path / "it").write_text(text)
     if text == "<a/>" and door.startswith("query"):
         pytest.skip("a query is about XML as it stands, whatever it is")
-    made = sssjob(*door.split(), str(tmp_path / "it"))
-    assert (made.code, made.out) == (status, "")
+    answer = sssjob(*door.split(), str(tmp_path / "it"))
+    assert (answer.code, answer.out) == (status, "")

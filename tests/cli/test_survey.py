@@ -28,7 +28,7 @@ LSF = "#!/bin/sh\n#BSUB -M 4000 -q normal\n#BSUB -R \"rusage[mem=4000]\"\n"
 PBS = "#!/bin/sh\n#PBS -q big\n#PBS -l select=1:ncpus=16:model=bro\n#PBS -l matlab=2\n#PBS -J 1-3\n"
 
 
-@pytest.mark.parametrize(("dialect", "text", "found"), [
+@pytest.mark.parametrize(("dialect", "text", "expected"), [
     ("sge", SGE, ["complex fast 5", "complex gpu 3", "feature bigmem 3", "group @@hg 4", "h_vmem -l h_vmem 3",
                   "module R/4 7", "module gcc/9 6", "module openmpi 6", "pe smp 2", "project chem 4", "queue all.q 4",
                   "queue long.q 4"]),
@@ -41,9 +41,9 @@ PBS = "#!/bin/sh\n#PBS -q big\n#PBS -l select=1:ncpus=16:model=bro\n#PBS -l matl
     ("slurm", "#!/bin/sh\n#SBATCH --image=a --mem=1G\n#SBATCH --nv\n", ["plugin image 2", "plugin nv 3"]),
     ("slurm", "#!/bin/sh\n#SBATCH -n 2\nsrun ./a\n", []),
 ])
-def test_what_a_script_leaves_open(dialect: str, text: str, found: list[str]) -> None:
+def test_what_a_script_leaves_open(dialect: str, text: str, expected: list[str]) -> None:
     uses = surveyed(get(dialect), Sample(text.encode()))
-    assert sorted({f"{q.kind} {q.name} {line}" for q, line in uses}) == found
+    assert sorted({f"{q.kind} {q.name} {line}" for q, line in uses}) == expected
 
 
 def test_what_the_profile_answers_is_left_out() -> None:

@@ -72,5 +72,5 @@ def test_a_document_needs_no_other_format(command: str) -> None:
             "finally:\n    print([m for m in sys.modules if m.startswith('sssjob.translators.') and m.split('.')[2] in "
             "('scripts', 'records', 'bodies') or m in ('psij', 'sssjob.translators.specs.psij')])")
     files = ["examples/hello.xml"] * (2 if command == "match" else 1)
-    made = subprocess.run([sys.executable, "-c", code, command, *files], capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", code, command, *files], capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "[]"

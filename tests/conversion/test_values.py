@@ -91,10 +91,10 @@ def patched(one: Document, patch: dict[str, Any]) -> Document:
 @given(documents(), documents())
 def test_a_patch_makes_the_other_document(one: Document, other: Document) -> None:
     patch = patch_of(writable(one), writable(other))
-    made = patched(one, patch)
-    assert canonical(made) == canonical(other)
-    assert (patch["from"], patch["to"]) == (digest(one), digest(made))
-    assert patch_of(other, made)["edits"] == []
+    document = patched(one, patch)
+    assert canonical(document) == canonical(other)
+    assert (patch["from"], patch["to"]) == (digest(one), digest(document))
+    assert patch_of(other, document)["edits"] == []
 
 
 def test_the_edits_say_what_changes() -> None:
@@ -205,12 +205,12 @@ def merged(*returned: str, prefer: Prefer = "none", group: str = GROUP) -> tuple
 
 
 def test_facts_are_added_and_states_go_on() -> None:
-    text, told = merged(
+    text, findings = merged(
         "<Job><Id>1</Id><State>Completed</State><User>amy</User><Queue>batch</Queue><ExitCode>0</ExitCode><Requested>"
         '<Processors>4</Processors><Memory units="GB">4</Memory></Requested>'
         "<Delivered><Processors>4</Processors></Delivered></Job>",
         "<Job><Id>2</Id><State>Idle</State><StatusMessage>waits</StatusMessage></Job>")
-    assert told == []
+    assert findings == []
     assert text == write_document(document(
         "<JobGroup><Id>g</Id><State>Active</State>"
         '<JobDefaults><Queue>batch</Queue><Requested><Memory units="GB">4</Memory></Requested></JobDefaults>'
@@ -227,15 +227,15 @@ OTHER: Final = ("<Job><Id>2</Id><User>eve</User><Queue>fast</Queue><Name>n</Name
 
 
 def test_conflicts_are_named() -> None:
-    text, told = merged(OTHER)
-    assert told == [f"SSS606 error {message}" for message in CONFLICTS]
+    text, findings = merged(OTHER)
+    assert findings == [f"SSS606 error {message}" for message in CONFLICTS]
     assert "eve" not in text and "fast" not in text
 
 
 @pytest.mark.parametrize("prefer", ["group", "returned"])
 def test_one_side_may_be_preferred(prefer: Prefer) -> None:
-    text, told = merged(OTHER, prefer=prefer)
-    assert told == [f"SSS606 warning {message}" for message in CONFLICTS]
+    text, findings = merged(OTHER, prefer=prefer)
+    assert findings == [f"SSS606 warning {message}" for message in CONFLICTS]
     job = next(job for job, _ in document(text).jobs() if job.id == "2")
     assert (job.user, job.queue) == (("bob", None) if prefer == "group" else ("eve", "fast"))
     assert job.name == "n"
@@ -252,9 +252,9 @@ def test_jobs_that_are_not_in_the_group(text: str, message: str) -> None:
 def test_tasks_are_merged_one_by_one() -> None:
     group = ("<JobGroup><Job><Id>1</Id><TaskGroup><Id>t</Id><Task><Id>a</Id></Task><Task><Id>b</Id></Task></TaskGroup>"
              "</Job></JobGroup>")
-    text, told = merged("<Job><Id>1</Id><TaskGroup><Id>t</Id><Task><Id>a</Id><ExitCode>0</ExitCode></Task>"
-                        "<Task><Id>b</Id><ExitCode>3</ExitCode></Task></TaskGroup></Job>", group=group)
-    assert told == []
+    text, findings = merged("<Job><Id>1</Id><TaskGroup><Id>t</Id><Task><Id>a</Id><ExitCode>0</ExitCode></Task>"
+                            "<Task><Id>b</Id><ExitCode>3</ExitCode></Task></TaskGroup></Job>", group=group)
+    assert findings == []
     assert [t.value("ExitCode") for job, _ in document(text).jobs() for g in job.task_groups for t in g.tasks] == [0, 3]
 
 
@@ -311,8 +311,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
 
     def ran(*words: str) -> tuple[int, str, str]:
         code = main(list(words))
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     assert ran("split", "group.xml", "-d", "parts") == (0, "parts/1.xml\nparts/2.xml\n", "")
     assert ran("split", "group.xml", "-d", "parts", "--json")[1] == "".join(

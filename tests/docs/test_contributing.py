@@ -6,6 +6,7 @@ held to the same laws as the built-in dialects and readers.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import re
 import sys
@@ -31,6 +32,7 @@ from sssjob.translators.lint import Check, lint
 from sssjob.translators.records.base import REASONS, RecordTranslator
 from sssjob.translators.scripts import rows
 from tests.cases import Cases
+from tests.docs.test_words import undocumented
 from tests.translators import test_scripts_matrix as matrix
 
 BOOK = Path(__file__).parents[2] / "docs" / "contributing"
@@ -87,6 +89,12 @@ def written(to: str, document: Document) -> tuple[list[str], Findings]:
     context = WriteContext(Findings("s"), policy=Policy.WARN)
     text = get(to).write(document, context)
     return [line for line in text.splitlines() if re.match(r"#(OAR|SBATCH) ", line)], context.findings
+
+
+def test_the_modules_keep_to_what_those_of_sssjob_keep_to() -> None:
+    """Else the last step of the chapter, in which they become modules of sssjob, fails."""
+    assert [(name, undocumented(ast.parse(text))) for name, text in FILES.items() if name.endswith(".py")] == [
+        ("sssjob_oar.py", []), ("sssjob_oar_jobs.py", [])]
 
 
 def test_the_chapter_registers_what_it_builds() -> None:

@@ -48,9 +48,9 @@ def test_every_property_comes_back_as_it_was_set(data: st.DataObject) -> None:
     scope, row = data.draw(st.sampled_from(ROWS))
     value = data.draw(values(row)) if row.name != "State" else data.draw(st.sampled_from(row.values))
     container = CLASSES[scope]()
-    made = container.add(data.draw(st.sampled_from((row.name, python_name(row.name)))), value, **required(row))
-    assert (made.tag, made.value) == (row.name, value)
-    assert container.items == [made]
+    added = container.add(data.draw(st.sampled_from((row.name, python_name(row.name)))), value, **required(row))
+    assert (added.tag, added.value) == (row.name, value)
+    assert container.items == [added]
 
 
 TAKEN: list[tuple[type[Container], str, Any, str, dict[str, str]]] = [
@@ -168,12 +168,12 @@ def test_a_naive_datetime_is_told_what_to_do() -> None:
 
 
 def test_an_attribute_in_python_s_spelling_is_the_same() -> None:
-    made = Requested().add("processors", 4, performance_factor=0.5, consumption_rate=1, dynamic=True,
-                           duration=timedelta(minutes=1), op="ge")
-    assert made.attributes == {"performanceFactor": "0.5", "consumptionRate": "1", "dynamic": "true", "duration": "60",
-                               "op": "GE"}
-    again = read_document(write_document(Requested([made])))
-    assert again.root == Requested([made]) and not again.findings
+    added = Requested().add("processors", 4, performance_factor=0.5, consumption_rate=1, dynamic=True,
+                            duration=timedelta(minutes=1), op="ge")
+    assert added.attributes == {"performanceFactor": "0.5", "consumptionRate": "1", "dynamic": "true", "duration": "60",
+                                "op": "GE"}
+    again = read_document(write_document(Requested([added])))
+    assert again.root == Requested([added]) and not again.findings
 
 
 def test_setting_replaces_in_place_and_none_takes_away() -> None:
@@ -333,9 +333,9 @@ def test_conditions_are_not_truths() -> None:
 
 
 def amount(text: str, tag: str = "Memory") -> Amount:
-    made = Job().add(tag, text, **({"name": "x"} if tag == "Resource" else {}))
-    assert isinstance(made, Amount)
-    return made
+    added = Job().add(tag, text, **({"name": "x"} if tag == "Resource" else {}))
+    assert isinstance(added, Amount)
+    return added
 
 
 @pytest.mark.parametrize(("left", "right", "order"), [

@@ -25,8 +25,8 @@ def by_name(name: str) -> Property:
 
 
 def order(*jobs: Job) -> list[str]:
-    found = Dependencies.of(JobGroup(list(jobs)))
-    return [found.labels[n] for n in found.order()]
+    graph = Dependencies.of(JobGroup(list(jobs)))
+    return [graph.labels[n] for n in graph.order()]
 
 
 def rules(group: JobGroup) -> list[tuple[str, str]]:
@@ -81,6 +81,18 @@ def test_cycle_of_one_and_through_a_name() -> None:
     assert Dependencies.of(JobGroup([job("a", "a")])).cycle() == ["a", "a"]
     group = JobGroup([job("a", by_name("x")), job("b", "a", name="x"), job("c", name="x")])
     assert Dependencies.of(group).cycle() == ["a", "b", "a"]
+
+
+def test_an_element_of_an_array_is_named_by_its_index() -> None:
+    """It was a job that is not in the group; to wait for one of one's own elements is to wait for oneself."""
+    array = new_property("Extension", "1-3", {"type": "Scheduler", "name": "Array"})
+    a, b, c = job("a"), job("b", "a_2"), job("c", "a_4", "a_x", "b_1")
+    a.items.append(array)
+    assert [(link.job, link.needs) for link in Dependencies.of(JobGroup([a, b, c])).links] == [
+        (1, (0,)), (2, ()), (2, ()), (2, ())]
+    circle = job("a", "a_2")
+    circle.items.append(array)
+    assert Dependencies.of(JobGroup([circle])).cycle() == ["a", "a"]
 
 
 def test_unknown_jobs() -> None:

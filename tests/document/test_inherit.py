@@ -106,8 +106,8 @@ def test_environment_is_merged() -> None:
     job = Job([Environment([prop("Variable", "3", name="B")]),
                TaskGroup([Environment([prop("Variable", "4", name="C")], {"export": "false"})])])
     view = effective(job, defaults)
-    found = view.environment()
-    assert found is not None and found.variables() == {"A": "1", "B": "3"} and found.export is True
+    environment = view.environment()
+    assert environment is not None and environment.variables() == {"A": "1", "B": "3"} and environment.export is True
     inner = view.task_group(0).environment()
     assert inner is not None and inner.variables() == {"A": "1", "B": "3", "C": "4"} and inner.export is False
     assert effective(Job([queue("x")])).environment() is None

@@ -96,12 +96,12 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
 def test_any_text_is_a_sweep_within_its_limits_or_a_named_fault(text: str) -> None:
     limits = replace(LIMITS, sweep_jobs=50)
     try:
-        made = Sweep.of(text, FILES, limits)
+        sweep = Sweep.of(text, FILES, limits)
     except FailurePolicyError as error:
         assert 1 <= error.column <= max(len(text), 1)
     else:
-        rows = list(made.rows())
-        assert len(rows) == made.size <= 50 and all(tuple(row) == made.names for row in rows)
+        rows = list(sweep.rows())
+        assert len(rows) == sweep.size <= 50 and all(tuple(row) == sweep.names for row in rows)
 
 
 _SECOND = ("<Job><Id>sim-010</Id><Name>{b}</Name><Executable>/opt/{b}</Executable>"
@@ -113,13 +113,13 @@ _SECOND = ("<Job><Id>sim-010</Id><Name>{b}</Name><Executable>/opt/{b}</Executabl
 
 def test_every_text_of_the_job_takes_the_values() -> None:
     """Braces in names of files keep their own tokens; a shell's variables and doubled braces are no places."""
-    document, told = expanded("""<Job><Id>sim-{x:3}</Id><Name>{y}</Name><Executable>/opt/{y}</Executable>
+    document, findings = expanded("""<Job><Id>sim-{x:3}</Id><Name>{y}</Name><Executable>/opt/{y}</Executable>
         <Arguments>-n {x} ${x} {{x}} {{print}} { echo; }</Arguments><OutputFile>{y}-{jobid}-{index:2}</OutputFile>
         <InitialWorkingDirectory>/w/{x}</InitialWorkingDirectory>
         <Environment><Variable name="X">{x}</Variable></Environment>
         <TaskGroup><Arguments>{x}</Arguments></TaskGroup>
         """ + sweep("zip(x=9..10 y=a,{b})") + "</Job>")
-    assert told == []
+    assert findings == []
     jobs = [job for job, _ in document.jobs()]
     assert "".join(write_document(Document(jobs[1])).split()) == _SECOND
     assert [str(job.value("Id")) for job in jobs] == ["sim-009", "sim-010"]
@@ -135,17 +135,17 @@ def test_every_text_of_the_job_takes_the_values() -> None:
     (job("<Arguments>{x}</Arguments>", sweep("x=1")), "Sweep stands there twice"),
 ])
 def test_names_that_do_not_fit(text: str, message: str) -> None:
-    document, told = expanded(text)
-    assert len(told) == 1 and message in told[0]
+    document, findings = expanded(text)
+    assert len(findings) == 1 and message in findings[0]
     assert len(list(document.jobs())) == 1
 
 
 def test_a_group_with_a_sweep_in_it() -> None:
     """Who depended on the sweep depends on all of its jobs; the others stay as they are."""
-    document, told = expanded(f"""<JobGroup><Id>g</Id>{job("<Arguments>{x}</Arguments>")}
+    document, findings = expanded(f"""<JobGroup><Id>g</Id>{job("<Arguments>{x}</Arguments>")}
         <Job><Id>b</Id><Executable>/bin/true</Executable><Dependency condition="OnSuccess">a</Dependency></Job>
         </JobGroup>""")
-    assert told == []
+    assert findings == []
     *some, last = (one for one, _ in document.jobs())
     assert [str(one.value("Id")) for one in some] == ["a_1", "a_2", "a_3"]
     assert [p.text for p in last.all("Dependency")] == ["a_1", "a_2", "a_3"]
@@ -166,8 +166,8 @@ def test_a_dependency_on_jobs_of_a_sweep(target: str, unknown: bool) -> None:
 
 
 def test_values_of_a_file_that_comes_with_the_document() -> None:
-    document, told = expanded(job("<Arguments>'{x}'</Arguments>", text="x=#f"), FILES)
-    assert told == [] and [str(one.value("Arguments")) for one, _ in document.jobs()] == ["'one'", "'two words'"]
+    document, findings = expanded(job("<Arguments>'{x}'</Arguments>", text="x=#f"), FILES)
+    assert findings == [] and [str(one.value("Arguments")) for one, _ in document.jobs()] == ["'one'", "'two words'"]
     assert [len(list(jobs_in(document, Findings())))] == [2]
 
 

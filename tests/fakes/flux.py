@@ -130,12 +130,12 @@ def run(lab: Lab, arguments: list[str]) -> int:
 
 @each
 def cancel(lab: Lab, arguments: list[str]) -> int:
-    found = lab.job(arguments[-1])
-    if found is None or found["end"] is not None:
-        why = "unknown job id" if found is None else "job is inactive"
+    job = lab.job(arguments[-1])
+    if job is None or job["end"] is not None:
+        why = "unknown job id" if job is None else "job is inactive"
         lab.err.write(f"flux-cancel: ERROR: {f58(int(arguments[-1]))}: {why}\n")
         return 1
-    lab.cancel(found)
+    lab.cancel(job)
     return 0
 
 

@@ -43,6 +43,6 @@ def test_an_exit_file_that_is_later_than_accounting(stand: Stand) -> None:
 
 def test_an_answer_without_id_where_nothing_can_be_asked(carried_out: Callable[..., dict[str, Any]]) -> None:
     """Plan 131: NQSV cannot be asked by tag; the job's own record of its start tells that it is there."""
-    found = carried_out({"do": "fault", "command": "qsub", "times": 1, "after": True, "stdout": "warning\n"},
-                        {"do": "submit", "jobs": [{"script": "sleep 0.2; exit 3"}]}, manager="nqsv")
-    assert found["wrong"] == [] and [job[2:] for job in found["jobs"]] == [["failed", 3]]
+    answers = carried_out({"do": "fault", "command": "qsub", "times": 1, "after": True, "stdout": "warning\n"},
+                          {"do": "submit", "jobs": [{"script": "sleep 0.2; exit 3"}]}, manager="nqsv")
+    assert answers["wrong"] == [] and [job[2:] for job in answers["jobs"]] == [["failed", 3]]

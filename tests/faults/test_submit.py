@@ -81,16 +81,16 @@ def test_language_of_answers(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> N
     assert spoken | {"squeue": b"C", "sbatch": b"de_DE.UTF-8"} == spoken
 
 
-@pytest.mark.parametrize(("content", "mode", "said"), [
+@pytest.mark.parametrize(("content", "mode", "expected"), [
     ("#!/bin/sh\n", 0o644, "Permission denied"), ("\x7fELF of another machine", 0o755, "Exec format error")])
 def test_a_command_that_cannot_run(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str,
-                                   mode: int, said: str) -> None:
+                                   mode: int, expected: str) -> None:
     """E08: the error names the command and the path."""
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "sbatch").write_text(content)
     (tmp_path / "odd" / "sbatch").chmod(mode)
     monkeypatch.setenv("PATH", str(tmp_path / "odd"))
-    with pytest.raises(SubmitException, match=rf"'sbatch'.*{said}.*PATH is '{tmp_path}/odd'") as raised:
+    with pytest.raises(SubmitException, match=rf"'sbatch'.*{expected}.*PATH is '{tmp_path}/odd'") as raised:
         stand.executor.submit(a_job("true"))
     assert not raised.value.transient and stand.files() == []
 
@@ -110,17 +110,17 @@ SUBMIT = {"do": "submit", "jobs": [{"script": "sleep 0.1; exit 3"}]}
     (["sssjob.run.journal", "Entry.flush", "after", 2], True)])             # E13
 def test_killed_at_a_write(carried_out: CarriedOut, die: list[Any], accepted: bool) -> None:
     """E10, E11, E12, E13: nothing is claimed, or the job is run, once."""
-    found = carried_out({**SUBMIT, "die": die})
-    assert found["wrong"] == []
-    assert [(job[2], job[3]) for job in found["jobs"]] == ([("failed", 3)] if accepted else [])
-    assert len(found["native"]) == accepted
+    answers = carried_out({**SUBMIT, "die": die})
+    assert answers["wrong"] == []
+    assert [(job[2], job[3]) for job in answers["jobs"]] == ([("failed", 3)] if accepted else [])
+    assert len(answers["native"]) == accepted
 
 
 def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
     """E13: whoever comes next sees it without asking, where ids are not so many that they share a disk access."""
     slow = {"do": "fault", "command": "sbatch", "times": 1, "edit": [], "sleep": 0.2}
-    found = carried_out(slow, {**SUBMIT, "die": ["sssjob.run.submitting", "Submitting.known", "after", 1]})
-    assert found["wrong"] == [] and found["before"] == [["a0", "1", None, None]]
+    answers = carried_out(slow, {**SUBMIT, "die": ["sssjob.run.submitting", "Submitting.known", "after", 1]})
+    assert answers["wrong"] == [] and answers["before"] == [["a0", "1", None, None]]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -128,12 +128,12 @@ def test_killed_when_the_id_is_written(carried_out: CarriedOut) -> None:
 def test_killed_at_the_command(carried_out: CarriedOut, manager: str, when: str) -> None:
     """E11, E12: before and after the resource manager took the job."""
     command = {"slurm": "sbatch", "htcondor": "condor_submit"}.get(manager, "qsub")
-    found = carried_out({"do": "fault", "command": command, "times": 1, "kill": when}, SUBMIT, manager=manager)
-    assert found["wrong"] == []
+    answers = carried_out({"do": "fault", "command": command, "times": 1, "kill": when}, SUBMIT, manager=manager)
+    assert answers["wrong"] == []
     if (manager, when) == ("nqsv", "before"):       # nobody can say that it was not submitted
-        assert [job[2:] for job in found["jobs"]] == [["failed", None]] and found["native"] == []
+        assert [job[2:] for job in answers["jobs"]] == [["failed", None]] and answers["native"] == []
     else:
-        assert [job[2:] for job in found["jobs"]] == [["failed", 3]] and len(found["native"]) == 1
+        assert [job[2:] for job in answers["jobs"]] == [["failed", 3]] and len(answers["native"]) == 1
 
 
 # --- signals

@@ -339,11 +339,11 @@ def test_fork_while_jobs_are_followed(tmp_path: Path) -> None:
 
 def test_flush_is_all_or_nothing(client: Client, stand: Stand) -> None:
     """E39: what could not be written is written anew, as a whole, and not taken for written."""
-    made = submit(client, "sleep 600")
-    entry: Entry = made.entry
+    submission = submit(client, "sleep 600")
+    entry: Entry = submission.entry
     whole = client.journal._connection
     client.journal._connection = FullDisk(whole, 0, "disk I/O error")  # type: ignore[assignment]
-    made.note(made.jobs[0], "note", {"text": "hm"})
+    submission.note(submission.jobs[0], "note", {"text": "hm"})
     with pytest.raises(AccessError):
         entry.flush()
     client.journal._connection = whole

@@ -37,8 +37,8 @@ def payload(data: Any) -> bytes:
 
 
 def test_request() -> None:
-    made = encode(Request("service.add", {"service": "sim"}, 5))
-    assert made == wire(1, 0x0B, [b"", b"service.add", payload({"service": "sim"})], (NONE, 5), NONE, 0)
+    message = encode(Request("service.add", {"service": "sim"}, 5))
+    assert message == wire(1, 0x0B, [b"", b"service.add", payload({"service": "sim"})], (NONE, 5), NONE, 0)
 
 
 def test_response_copies_the_routes() -> None:
@@ -54,9 +54,9 @@ def test_response_copies_the_routes() -> None:
 
 def test_long_frames() -> None:
     spec = {"x": "y" * 300}
-    made = encode(Request("a", spec))
-    assert made == wire(1, 0x0B, [b"", b"a", payload(spec)], (NONE, 0), NONE, 0)
-    assert decode(made[8:]) == Request("a", spec)
+    message = encode(Request("a", spec))
+    assert message == wire(1, 0x0B, [b"", b"a", payload(spec)], (NONE, 0), NONE, 0)
+    assert decode(message[8:]) == Request("a", spec)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x05ab", b"\xff\0\0", b"\x01x", b"\x14" + bytes(20), bytes(21),

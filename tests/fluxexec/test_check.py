@@ -97,10 +97,10 @@ BAD: list[tuple[str, list[Said], list[tuple[int, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "found"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-def test_rules(messages: list[Said], found: list[tuple[int, str]]) -> None:
+@pytest.mark.parametrize(("messages", "expected"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_rules(messages: list[Said], expected: list[tuple[int, str]]) -> None:
     deep = any(b"[[" in m for m in messages if isinstance(m, bytes))
-    assert violations(*messages, line_bytes=12000 if deep else 4096, jobs=2) == found
+    assert violations(*messages, line_bytes=12000 if deep else 4096, jobs=2) == expected
 
 
 def test_every_rule_has_a_stream() -> None:
@@ -196,11 +196,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     messages = [*HI, start(), say("start"), release(), start(2)]
     path.write_bytes(b"".join(to_line(m) for m in messages if not isinstance(m, bytes)))
     assert main(["flux-exec", "check", str(path)]) == 1
-    said = capsys.readouterr()
-    assert said.out == (
+    captured = capsys.readouterr()
+    assert captured.out == (
         f"{path}:5: final-early: job 1: final release before finish; flux-core sends the start request again, with "
         "reattach when the job was started: for ever, if the service goes on like this\n")
-    assert said.err == "jobs without a final release, where the stream ends: 1\n"
+    assert captured.err == "jobs without a final release, where the stream ends: 1\n"
     assert main(["flux-exec", "check", "--json", str(path)]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "line": 5, "rule": "final-early", "job": 1, "message": "final release before finish",

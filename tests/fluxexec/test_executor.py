@@ -98,9 +98,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Iterator[FluxExecExecutor]:
-    made = FluxExecExecutor(config=FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
-    yield made
-    made.close()
+    executor = FluxExecExecutor(config=FluxExecConfig(work_directory=tmp_path / "work", ranks=4))
+    yield executor
+    executor.close()
 
 
 @pytest.fixture(params=["inside", "socket"])
@@ -253,7 +253,7 @@ def test_ranks_that_are_given_back_early(executor: FluxExecExecutor, tmp_path: P
 
 # What a jobspec cannot say
 
-@pytest.mark.parametrize(("members", "said"), [
+@pytest.mark.parametrize(("members", "expected"), [
     ({"pre_launch": "/bin/true"}, "pre_launch cannot be said"), ({"post_launch": "/x"}, "post_launch cannot be said"),
     ({"stage_in": [StageIn("/a", "b")]}, "stage_in cannot be said"), ({"cleanup": ["x"]}, "cleanup cannot be said"),
     ({"launcher": "mpirun"}, "launcher 'mpirun' cannot be said"),
@@ -265,9 +265,9 @@ def test_ranks_that_are_given_back_early(executor: FluxExecExecutor, tmp_path: P
     ({"resources": ResourceSpecV1(node_count=5)}, "needs 5 ranks, there are 4"),
     ({"environment": {"A": "\udcff"}}, "no text in Unicode"),
 ])
-def test_what_is_refused(inside: FluxExecExecutor, members: dict[str, Any], said: str) -> None:
+def test_what_is_refused(inside: FluxExecExecutor, members: dict[str, Any], expected: str) -> None:
     job = make("true", **members)
-    with pytest.raises(InvalidJobException, match=said):
+    with pytest.raises(InvalidJobException, match=expected):
         inside.submit(job)
     assert job.status.state is JobState.NEW and inside.list() == []
 
@@ -576,8 +576,8 @@ def test_what_is_charged_is_what_was_held() -> None:
     assert document.delivered is not None
     held = [(p.text, p.get("duration"), p.get("dynamic")) for p in document.delivered.all("Processors")]
     assert held == [("4", "20", "true"), ("4", "10", "true")]
-    made = charge(document, read_rates(RATES))
-    assert isinstance(made, Charge) and made.amount == 4 * 20 + 4 * 10
+    price = charge(document, read_rates(RATES))
+    assert isinstance(price, Charge) and price.amount == 4 * 20 + 4 * 10
 
 
 def test_a_broken_loop_ends_its_jobs(inside: FluxExecExecutor, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,8 +28,8 @@ def test_hostlists(vector: dict[str, Any]) -> None:
         with pytest.raises(LexicalError):
             Hostlist.parse(vector["input"])
         return
-    made = Hostlist.parse(vector["input"])
-    assert (list(made), made.count, str(made), str(made.unique())) == (
+    hosts = Hostlist.parse(vector["input"])
+    assert (list(hosts), hosts.count, str(hosts), str(hosts.unique())) == (
         vector["hosts"], vector["count"], vector["encode"], vector["uniq_sorted"])
     assert str(Hostlist.of(vector["hosts"])) == vector["encode"]
 
@@ -40,9 +40,9 @@ NAME = st.builds(lambda prefix, number, width: f"{prefix}{number:0{width}}", st.
 
 @given(st.lists(NAME, max_size=15))
 def test_hostlists_keep_every_name(names: list[str]) -> None:
-    made = Hostlist.of(names)
-    assert list(made) == names and list(Hostlist.parse(str(made))) == names
-    assert sorted(made.unique()) == sorted(set(names)) and str(made.unique().unique()) == str(made.unique())
+    hosts = Hostlist.of(names)
+    assert list(hosts) == names and list(Hostlist.parse(str(hosts))) == names
+    assert sorted(hosts.unique()) == sorted(set(names)) and str(hosts.unique().unique()) == str(hosts.unique())
 
 
 @pytest.mark.parametrize("text", ["a[]", "a[1-2", "a]", "a[[1]]", "a[1]b[2]", "a b", "a,,b", "a,", ",", "a[0-1048576]",
@@ -53,8 +53,8 @@ def test_what_is_no_hostlist(text: str) -> None:
 
 
 def test_hostlists_are_not_expanded() -> None:
-    made = Hostlist.parse("n[0-999999]")
-    assert (made.count, len(made.runs)) == (1_000_000, 1)
+    hosts = Hostlist.parse("n[0-999999]")
+    assert (hosts.count, len(hosts.runs)) == (1_000_000, 1)
     with pytest.raises(LimitError, match=r"limit nodes"):
         Hostlist.parse("n[0-999999],m")
     assert list(Hostlist.parse("n[1-2]-ib,x")) == ["n1-ib", "n2-ib", "x"]
@@ -139,16 +139,16 @@ def r(**execution: Any) -> dict[str, Any]:
 
 
 def test_resources() -> None:
-    found = read_resources(r(nodelist=["n[1-2]", "gpu7"], starttime=1.0, expiration=2, properties={"fast": "0,4"},
-                             nslots=3))
-    assert (str(found.ranks), dict(found.hosts)) == ("0-1,4", {0: "n1", 1: "n2", 4: "gpu7"})
-    assert (found.count(), found.count("gpu"), found.count("tpu"), found.nslots) == (10, 1, 0, 3)
-    assert found.children(1) == {"core": Idset.parse("0-3")} and found.children(3) == {}
-    assert (found.starttime, found.expiration, str(found.properties["fast"])) == (1.0, 2.0, "0,4")
+    resources = read_resources(r(nodelist=["n[1-2]", "gpu7"], starttime=1.0, expiration=2, properties={"fast": "0,4"},
+                                 nslots=3))
+    assert (str(resources.ranks), dict(resources.hosts)) == ("0-1,4", {0: "n1", 1: "n2", 4: "gpu7"})
+    assert (resources.count(), resources.count("gpu"), resources.count("tpu"), resources.nslots) == (10, 1, 0, 3)
+    assert resources.children(1) == {"core": Idset.parse("0-3")} and resources.children(3) == {}
+    assert (resources.starttime, resources.expiration, str(resources.properties["fast"])) == (1.0, 2.0, "0,4")
     assert str(read_resources(write_r(Idset.parse("0-9"), 4)).ranks) == "0-9"
 
 
-@pytest.mark.parametrize(("value", "said"), [
+@pytest.mark.parametrize(("value", "expected"), [
     (None, ["it is no object"]), ({"version": True}, ["version is not 1", "execution is missing or no object"]),
     (r() | {"x": 1, "scheduling": []}, ["unknown key 'x'", "scheduling is no object"]),
     (r(y=1, R_lite=[]), ["unknown key execution.'y'", "R_lite is missing or empty"]),
@@ -171,8 +171,8 @@ def test_resources() -> None:
         "property 'a b' is no name", "property 'c' is on ranks 9, which are not in R_lite",
         "property 'd': '' is no idset with ids in it"]),
 ])
-def test_what_is_wrong_with_r(value: Any, said: list[str]) -> None:
-    assert list(problems(value)) == said
+def test_what_is_wrong_with_r(value: Any, expected: list[str]) -> None:
+    assert list(problems(value)) == expected
     with pytest.raises(JobspecError):
         read_resources(value)
 

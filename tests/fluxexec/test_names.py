@@ -26,11 +26,11 @@ def test_every_name_has_one_home(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_importing_a_package_imports_none_of_it(package: str) -> None:
     code = f"import sys, {package}; print([n for n in sys.modules if n.startswith('{package}.')])"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 def test_who_reads_local_directories_needs_no_http() -> None:
     code = "import sys, sssjob.mjf.provider; print([n for n in ('ssl', 'http.client', 'email') if n in sys.modules])"
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"

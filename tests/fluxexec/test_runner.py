@@ -343,10 +343,10 @@ def test_many_jobs() -> None:
 
 # Jobspec
 
-@pytest.mark.parametrize(("tasks", "ranks", "made"), [
+@pytest.mark.parametrize(("tasks", "ranks", "expected"), [
     (4, "0-1", [2, 2]), (5, "0-1", [2, 3]), (1, "0-2", [1]), (3, "7", [3])])
-def test_shares(tasks: int, ranks: str, made: list[int]) -> None:
-    assert [count for _, count in shares(tasks, Idset.parse(ranks))] == made
+def test_shares(tasks: int, ranks: str, expected: list[int]) -> None:
+    assert [count for _, count in shares(tasks, Idset.parse(ranks))] == expected
 
 
 def test_jobspec() -> None:

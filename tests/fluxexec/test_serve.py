@@ -40,8 +40,8 @@ def service(*options: str) -> list[str]:
 
 def stdio(data: bytes, *options: str) -> Answer:
     """(exit status, messages, standard error)."""
-    made = subprocess.run(service(*options), input=data, capture_output=True, timeout=60)
-    return made.returncode, [json.loads(line) for line in made.stdout.splitlines()], made.stderr.decode()
+    process = subprocess.run(service(*options), input=data, capture_output=True, timeout=60)
+    return process.returncode, [json.loads(line) for line in process.stdout.splitlines()], process.stderr.decode()
 
 
 def types(messages: list[Any]) -> list[str]:
@@ -65,7 +65,7 @@ def test_simulate() -> None:
     assert time.monotonic() - begin < 100
 
 
-@pytest.mark.parametrize(("data", "code", "said"), [
+@pytest.mark.parametrize(("data", "code", "expected"), [
     (b"", 3, "job manager: the job manager went away before it answered hello"),
     (WELCOME[:20], 3, "job manager: the connection ended inside a message"),
     (b'{"m"\n', 3, "job manager: no JSON: Expecting ':' delimiter: line 1 column 5 (char 4)"),
@@ -75,8 +75,8 @@ def test_simulate() -> None:
     (WELCOME + to_line(start()) * 2 + b'{"m":"req","t":"job-exec.start","p":{"id":"x"}}\n' * 3, 0,
      "job-exec.start ignored: second start of job 1\nsssjob: job-exec.start ignored: id is no whole number in range"),
 ])
-def test_input_that_is_wrong(data: bytes, code: int, said: str) -> None:
-    assert stdio(data)[::2] == (code, f"sssjob: {said}\n")
+def test_input_that_is_wrong(data: bytes, code: int, expected: str) -> None:
+    assert stdio(data)[::2] == (code, f"sssjob: {expected}\n")
 
 
 def test_the_reader_goes_away() -> None:
@@ -200,16 +200,16 @@ def test_with_state_a_later_service_finds_them(make: Callable[..., Site], number
     assert not (tmp_path / "state" / "1.json").exists()
 
 
-@pytest.mark.parametrize(("options", "said"), [
+@pytest.mark.parametrize(("options", "expected"), [
     (["--socket", "x", "--stdio"], "exclude each other"),
     (["--simulate", "--executor", "local"], "takes no --executor"),
     (["--executor", "nothing"], "nothing"), (["--name", ""], "--name is empty"),
     (["--broker", "ssh://x"], "no address of a broker"), (["--colour"], "No such option"),
     (["--simulate", "--mjf"], "runs nothing"), (["--simulate", "--mjf-root", "/"], "runs nothing"),
     (["--mjf-root", "scratch"], "no absolute path"), (["--mjf-root", ""], "no absolute path")])
-def test_wrong_use(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use(options: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["flux-exec", "serve", *options]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["flux-exec", "-h"], ["flux-exec", "serve", "-h"]])

@@ -423,7 +423,7 @@ def test_no_forbidden_response_whatever_happens(actions: list[tuple[str, int]], 
             assert sorted(released(part)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("status", "made"), [
+@pytest.mark.parametrize(("status", "expected"), [
     (0, 0), (768, 768), (15, 143 << 8), (139, 139 << 8), (0x7F, None), (-1, None), (1 << 16, None)])
-def test_wait_status_override(status: int, made: int | None) -> None:
-    assert wait_status_override(status) == made
+def test_wait_status_override(status: int, expected: int | None) -> None:
+    assert wait_status_override(status) == expected

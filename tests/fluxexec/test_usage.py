@@ -171,10 +171,10 @@ def test_pilots_on_several_ranks_are_one(executor: FluxExecExecutor, tmp_path: P
 def test_keys_that_are_none_are_refused(tmp_path: Path) -> None:
     config = FluxExecConfig(work_directory=tmp_path, ranks=1)
     config.surroundings = Provider(root=str(tmp_path))
-    made = FluxExecExecutor(config=config)
+    executor = FluxExecExecutor(config=config)
     with pytest.raises(InvalidJobException, match="no key of Machine/Job Features"):
-        made.submit(pilot(tmp_path, {"mjf.nope": 1}))
-    made.close()
+        executor.submit(pilot(tmp_path, {"mjf.nope": 1}))
+    executor.close()
 
 
 @pytest.mark.parametrize("wrong", [[], {"hs06_job": None}, {"hs06_job": True}, {"hs06_job": [1]}])
@@ -194,8 +194,8 @@ def test_who_asks_for_surroundings_at_a_socket_is_told(tmp_path: Path, caplog: p
         listener.listen()
         config = FluxExecConfig(work_directory=tmp_path, ranks=1)
         config.surroundings = Provider(root=str(tmp_path))
-        made = FluxExecExecutor(f"unix:{tmp_path}/exec", config)
+        executor = FluxExecExecutor(f"unix:{tmp_path}/exec", config)
         for _ in range(2):
-            made.submit(Job(JobSpec("/bin/true")))
+            executor.submit(Job(JobSpec("/bin/true")))
         assert caplog.text.count("flux-exec serve --mjf") == 1
-        made.close()
+        executor.close()

@@ -25,12 +25,12 @@ def answer(name: str, options: Options, folder: Path) -> tuple[int, str]:
              f"#$ {option} " + (value or "") for option, value in options]
     (folder / "job").write_text("\n".join(["#!/bin/sh", *lines, "true", ""]))
     command = f". {shlex.quote(lab)}/env.sh && {COMMANDS[name]}"
-    made = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60,
-                          env={"PATH": os.environ["PATH"], "HOME": str(folder)}, errors="replace")
-    if name == "sge" and made.returncode == 0:
-        subprocess.run(["sh", "-c", f". {shlex.quote(lab)}/env.sh && qdel {made.stdout.partition('.')[0].strip()}"],
+    process = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60,
+                             env={"PATH": os.environ["PATH"], "HOME": str(folder)}, errors="replace")
+    if name == "sge" and process.returncode == 0:
+        subprocess.run(["sh", "-c", f". {shlex.quote(lab)}/env.sh && qdel {process.stdout.partition('.')[0].strip()}"],
                        capture_output=True, timeout=60, check=False)
-    return made.returncode, made.stdout + made.stderr
+    return process.returncode, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize(("name", "options"), [(name, options) for name, options, _ in REFUSED if name in COMMANDS],

@@ -48,10 +48,10 @@ def test_three_attempts_of_three_clients(desk: Desk) -> None:
         time.sleep(0.2)
     assert desk.wait("g") == {"a": ("done", 0), "b": ("done", 0)}
     assert desk.text("ran").split() == ["1", "2", "3", "b"]
-    made = attempts(desk, "a")
-    assert [(one["exit"], one.get("retry")) for one in made] == [("75", "exit(75)"), ("75", "exit(75)"), ("0", None)]
-    assert len({one["native"] for one in made}) == 3
-    ends = [(int(one["start"]), int(one["end"])) for one in made]
+    numbers = attempts(desk, "a")
+    assert [(one["exit"], one.get("retry")) for one in numbers] == [("75", "exit(75)"), ("75", "exit(75)"), ("0", None)]
+    assert len({one["native"] for one in numbers}) == 3
+    ends = [(int(one["start"]), int(one["end"])) for one in numbers]
     assert all(before[1] <= following[0] for before, following in itertools.pairwise(ends)), ends
     assert desk.job("a").plan.job.value("StartCount") == 3
 

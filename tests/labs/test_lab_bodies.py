@@ -67,11 +67,11 @@ def test_the_job_prints_the_same(more: str, body: str, tmp_path: Path) -> None:
         text = "".join(line for line in text.splitlines(True) if "ARRAY" not in line)
     findings = Findings("job.sh")
     document = get("slurm").read(text.encode(), ReadContext("job.sh", findings))
-    made = get("sge").write(document, WriteContext(findings, options={"body": body}))
+    script = get("sge").write(document, WriteContext(findings, options={"body": body}))
     told = {(f.rule, f.subject) for f in findings if "SSS510" <= f.rule <= "SSS516"}
     assert told <= {("SSS512", "SLURM_JOB_ID"), ("SSS513", "SLURM_JOB_NAME")}
     original = printed(slurm, "sbatch --wait", text, tmp_path)
-    assert printed(sge, "qsub -sync y", made.replace("@PE@", "smp"), tmp_path) == original
+    assert printed(sge, "qsub -sync y", script.replace("@PE@", "smp"), tmp_path) == original
     assert original.startswith(f"{tmp_path}\na number\nbodies ") and original.endswith(
         "document bodies\nquoted $SLURM_JOB_NAME\n")
 
@@ -129,13 +129,13 @@ def test_a_job_of_grid_engine_prints_the_same(more: str, streams: str, body: str
     else:                       # "undefined" there, which only a shim says
         text = "".join(line for line in text.splitlines(True) if "TASK_ID" not in line)
     findings = Findings("job.sh")
-    made = get("slurm").write(get("sge").read(text.encode(), ReadContext("job.sh", findings)),
-                              WriteContext(findings, options={"body": body}))
-    assert made.index("# where it starts") < made.index("#SBATCH") and "  # what it is called" in made
+    script = get("slurm").write(get("sge").read(text.encode(), ReadContext("job.sh", findings)),
+                                WriteContext(findings, options={"body": body}))
+    assert script.index("# where it starts") < script.index("#SBATCH") and "  # what it is called" in script
     assert not {f.rule for f in findings} & {"SSS510", "SSS511", "SSS514", "SSS516"}
     original = printed(sge, "LOGNAME=$(id -un) qsub -sync y", text, tmp_path)       # SGE_O_LOGNAME is the submitter's
     assert original.count("an error of bodies") == (3 if "-t" in more else 1)
-    assert printed(slurm, "sbatch --wait", made, tmp_path) == original
+    assert printed(slurm, "sbatch --wait", script, tmp_path) == original
 
 
 DRIVER = """\
@@ -160,8 +160,8 @@ def test_a_driver_submits_to_the_other_manager(tmp_path: Path) -> None:
             document = get("slurm").read(text.format(place=place).encode() if file != "driver.sh" else text.encode(),
                                          ReadContext(file, Findings(file)))
             findings = Findings(file)
-            made = get(name).write(document, WriteContext(findings, options={"body": "translate"}))
-            (place / file).write_text(made)
+            script = get(name).write(document, WriteContext(findings, options={"body": "translate"}))
+            (place / file).write_text(script)
             assert not [f for f in findings if f.rule == "SSS511"]
         subprocess.run(["/bin/bash", "-c", '. "$0/env.sh" && bash driver.sh', folder], cwd=place, check=True,
                        timeout=120, stdout=subprocess.DEVNULL)

@@ -144,8 +144,8 @@ def test_both_streams_in_one_file(desk: Desk) -> None:
 
 
 def test_an_unknown_account_is_refused_for_good(slurm: Desk) -> None:
-    made = slurm.submit(shell("true", "<Project>nosuch</Project>"))
-    (job,) = made.jobs
+    submission = slurm.submit(shell("true", "<Project>nosuch</Project>"))
+    (job,) = submission.jobs
     assert job.word == "failed" and "account" in str(job.outcome and job.outcome.message)
     assert len(slurm.events("a", "note")) == 0
 

@@ -22,9 +22,9 @@ def facility(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psij.J
     """The executor iri of a server whose jobs Slurm runs, and whose journal the test has too."""
     enter_lab("slurm", monkeypatch)
     monkeypatch.setenv("SSSJOB_JOURNAL", str(tmp_path / "journal.db"))
-    made = subprocess.run([sys.executable, "-m", "sssjob", "serve", "--new-token", "amy"], check=True,
-                          capture_output=True, text=True)
-    token, _, lines = made.stdout.partition("\n")
+    process = subprocess.run([sys.executable, "-m", "sssjob", "serve", "--new-token", "amy"], check=True,
+                             capture_output=True, text=True)
+    token, _, lines = process.stdout.partition("\n")
     for name, text in (("token", token), ("users.toml", lines)):
         (tmp_path / name).touch(0o600)
         (tmp_path / name).write_text(text)

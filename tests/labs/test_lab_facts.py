@@ -55,10 +55,10 @@ class Lab:
 
     def __call__(self, *words: str, status: int | None = 0, **variables: str) -> str:
         """Output of ``sssjob``."""
-        made = subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=150,
-                              env={**os.environ, **variables}, check=False)
-        assert status is None or made.returncode == status, made.stderr
-        return made.stdout
+        process = subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=150,
+                                 env={**os.environ, **variables}, check=False)
+        assert status is None or process.returncode == status, process.stderr
+        return process.stdout
 
     def run(self, text: str, *words: str, status: int | None = 0, **variables: str) -> Document:
         """The document after it was run."""
@@ -74,9 +74,9 @@ class Lab:
     def records(self, native_id: str) -> list[Job]:
         """What accounting has of a job, one Job a run."""
         if self.name == "slurm":
-            made = subprocess.run(["env", "TZ=UTC0", "sacct", "-D", "-P", "-j", native_id, "-o", _COLUMNS],
-                                  stdout=subprocess.PIPE, check=True)
-            kind, found = "sacct", made.stdout
+            process = subprocess.run(["env", "TZ=UTC0", "sacct", "-D", "-P", "-j", native_id, "-o", _COLUMNS],
+                                     stdout=subprocess.PIPE, check=True)
+            kind, found = "sacct", process.stdout
         else:
             kind, found = "sge-acct", b"".join(accounted(native_id))
         reader = get(kind)
@@ -200,8 +200,8 @@ def agrees(lab: Lab, job: Job) -> Job:
 def quiet(lab: Lab, *ids: str) -> None:
     """No two sources have said different things of these jobs."""
     for line in lab("status", "--json", *ids, status=None).splitlines():
-        found = json.loads(line)
-        assert found["disagreements"] == []
+        answer = json.loads(line)
+        assert answer["disagreements"] == []
 
 
 # --- the published examples -----------------------------------------------------------------------------------------

@@ -62,13 +62,13 @@ def test_what_was_granted(executor: BatchSchedulerExecutor, tmp_path: Path) -> N
     resources = ResourceSpecV1(process_count=1, cpu_cores_per_process=3, memory=memory)
     job, known = run(executor, tmp_path, f'{SHOW}; echo 2 >"$JOBSTATUS/used_CPU"', resources=resources,
                      inherit_environment=False, environment={"PATH": os.environ["PATH"]})
-    found = keys(tmp_path / "out")
+    values = keys(tmp_path / "out")
     slurm = executor.name == "slurm"
-    assert int(found.pop("job/jobstart_secs")) == pytest.approx(known["start_time"], abs=2)
-    assert int(found.pop("job/scratch_limit_bytes")) > 0
+    assert int(values.pop("job/jobstart_secs")) == pytest.approx(known["start_time"], abs=2)
+    assert int(values.pop("job/scratch_limit_bytes")) > 0
     total = 4 if slurm else os.cpu_count()
     assert total is not None
-    assert found == {
+    assert values == {
         "job/job_id": job.native_id, "job/allocated_cpu": str(known["processors"]), "job/wall_limit_secs": "180",
         "job/grace_secs_job": "30", "machine/hs06": "400", "machine/total_cpu": str(total),
         "job/hs06_job": f"{400 * 3 / total:.6g}", "job/max_rss_bytes": str(memory)}
@@ -85,13 +85,13 @@ def test_limits_that_nobody_asked_for(executor: BatchSchedulerExecutor, tmp_path
         custom = {"sge.l": "h_cpu=100,h_vmem=1G"}
     job, _ = run(executor, tmp_path, SHOW, limit=None, custom=custom,
                      resources=ResourceSpecV1(process_count=1, cpu_cores_per_process=2))
-    found = keys(tmp_path / "out")
+    values = keys(tmp_path / "out")
     if executor.name == "slurm":
-        assert (found["job/wall_limit_secs"], found["job/max_rss_bytes"]) == ("60", str(200 << 20))
+        assert (values["job/wall_limit_secs"], values["job/max_rss_bytes"]) == ("60", str(200 << 20))
     else:       # of a job with two slots
-        assert "job/wall_limit_secs" not in found
-        assert (found["job/cpu_limit_secs"], found["job/max_rss_bytes"]) == ("200", str(2 << 30))
-    assert found["job/job_id"] == job.native_id
+        assert "job/wall_limit_secs" not in values
+        assert (values["job/cpu_limit_secs"], values["job/max_rss_bytes"]) == ("200", str(2 << 30))
+    assert values["job/job_id"] == job.native_id
 
 
 def test_several_nodes(executor: BatchSchedulerExecutor, tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ class Desk:
 
     def output(self, *words: str) -> str:
         """Output of a command, which must end well."""
-        made = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
-        assert made.returncode == 0, (words, made.stderr)
-        return made.stdout
+        process = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+        assert process.returncode == 0, (words, process.stderr)
+        return process.stdout
 
     def document(self, script: str) -> Path:
         """A script as a document."""

@@ -55,12 +55,12 @@ def test_accounting_that_was_away(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
         assert desk.client().refresh([]).silent == [desk.executor]
     assert desk.job("a").plan.job.value("CpuDuration") is None
     for _ in range(20):         # accounting itself may be some seconds behind
-        found = desk.client().refresh([])
-        if found.facts:
+        refreshed = desk.client().refresh([])
+        if refreshed.facts:
             break
         subprocess.run(["sleep", "1"], check=True)
-    (added,) = found.facts.values()
-    assert "CpuDuration" in added and found.silent == []
+    (added,) = refreshed.facts.values()
+    assert "CpuDuration" in added and refreshed.silent == []
     after = desk.job("a")
     assert (after.word, after.plan.job.value("ExitCode")) == ("failed", 3)
     assert after.evidence["cpu_seconds"].name == name and after.evidence["exit_code"].name == "exit-file"

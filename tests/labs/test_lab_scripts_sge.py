@@ -39,9 +39,9 @@ def verified(lab: Path, folder: Path, text: str, *arguments: str) -> tuple[bool,
     """Whether ``qsub -verify`` takes a script, and the fields that it lists."""
     (folder / "job").write_bytes(text.encode("utf-8", "surrogateescape"))
     command = f". {shlex.quote(str(lab))}/env.sh && exec qsub -verify {shlex.join(arguments)} job"
-    made = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60,
-                          env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "dumb"}, errors="replace")
-    fields = listing(made.stdout, text)
+    process = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60,
+                             env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "dumb"}, errors="replace")
+    fields = listing(process.stdout, text)
     if fields.get("job_name") == "job":
         del fields["job_name"]
     if fields.get("mail_list", "").endswith("@localhost"):
@@ -50,7 +50,7 @@ def verified(lab: Path, folder: Path, text: str, *arguments: str) -> tuple[bool,
         fields["cwd"] = "."
     if "SGE_CELL=" in fields.get("env_list", ""):
         fields["env_list"] = "(whole submission environment)"
-    return made.returncode == 0, canonical(fields)
+    return process.returncode == 0, canonical(fields)
 
 
 

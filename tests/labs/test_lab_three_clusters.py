@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -25,9 +26,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from sssjob.errors import UsageError
 from sssjob.findings import Policy
+from sssjob.run.changing import change_of
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
+from sssjob.run.on_end import hook_of
+from sssjob.run.pruning import prune
+from sssjob.run.rows import Row
 from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.labs.test_lab_identity import CANCEL, HERE, REAL, a_slurm
@@ -42,10 +48,17 @@ AT_ONCE = 3             # clients beside each other
 STANDS_STILL_S = 6.0    # the longest: less than ``lost_after``
 SETTLED_S = 240.0       # until all has ended in the end
 LATE_S = 15             # by which a manager may start a job's script late, or learn of its end, on a busy machine
+LONG_S = 40.0           # the longest that accounting, or room in a queue, is away
 NATIVE_ID = {"slurm": "$SLURM_JOB_ID", "sge": "$JOB_ID"}
 CONTROLLER = {"slurm": "slurmctld", "sge": "sge_qmaster"}
-DOINGS = ("submit",) * 9 + ("look", "look", "wait", "wait", "cancel", "cancel", "cancel", "stranger", "stranger",
-                            "controller", "accounting", "restart")
+DAEMON = {"slurm": "slurmd-node1", "sge": "sge_execd"}
+DOINGS = ("submit",) * 12 + ("look", "wait", "cancel", "stranger") * 2 + (
+    "cancel", "by hand", "controller", "accounting", "restart", "killed", "daemon", "no accounting", "full", "prune",
+    "again", "rerun", "requeue", "hold", "hold", "release", "release", "suspend", "resume", "change")
+#: What others may do by hand with a job of ours that runs.
+BY_HAND = {("slurm", "requeue"): ("scontrol", "requeue"), ("slurm", "by hand"): ("scancel",),
+           ("sge", "requeue"): ("qmod", "-rj"), ("sge", "by hand"): ("qdel",)}
+HOOK = "/bin/sh -c 'echo $SSSJOB_KEY >> %s/keys'"
 CONFIG: dict[str, Any] = {key: value for key, value in REAL.items() if key != "real"}
 
 
@@ -67,9 +80,10 @@ class Site(NamedTuple):
                 return int(pid)
         return None
 
-    def tell(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the manager."""
-        return subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
+    def tell(self, *words: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command of the manager. user: another one."""
+        return subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False, timeout=60,
+                              user=user, cwd="/")
 
 
 class Job(NamedTuple):
@@ -81,15 +95,25 @@ class Job(NamedTuple):
     code: int
     after: tuple[str, str] | None = None
     elements: int = 0
+    retried: bool = False       # its first attempt fails with 3, the second one ends with its code
+    staged: bool = False        # it leaves a file that is brought to ``back``
+    held: bool = False
 
     def text(self) -> str:
         """As a Job that tells by itself what happens to it."""
         native = NATIVE_ID[self.site.executor]
         told = f"truth/{self.name}{'_$SLURM_ARRAY_TASK_ID' if self.elements else ''}"
-        script = (f"echo start {self.site.name} {native} $(date +%s) >> {told}; sleep {self.seconds}; "
-                  f"echo end {self.code} $(date +%s) >> {told}; exit {self.code}")
+        script = (f"c={self.code}; {'test $SSSJOB_ATTEMPT != 1 || c=3; ' if self.retried else ''}"
+                  f"echo start {self.site.name} {native} $(date +%s) >> {told}; sleep {self.seconds}; "
+                  f"{f'echo {native} > out/{self.name}; ' if self.staged else ''}"
+                  f"echo end $c $(date +%s) >> {told}; exit $c")
         more = [f"<Dependency condition='{self.after[1]}'>{self.after[0]}</Dependency>"] if self.after else []
         more += [f"<Extension type='Scheduler' name='Array'>1-{self.elements}</Extension>"] if self.elements else []
+        more += ["<Extension type='Scheduler' name='Retry'>exit(3)=1</Extension>"] if self.retried else []
+        more += [f"""<Extension type='PSIJ' name='StageOut'>{{"source": "out/{self.name}", "target": "back/{self.name}"}}"""
+                 "</Extension>"] if self.staged else []
+        more += ["<Restartable>true</Restartable><Requested><Duration>3600</Duration></Requested>"]
+        more += ["<Hold>User</Hold>"] if self.held else []
         return shell(script, *more, "<OutputFile>/dev/null</OutputFile><ErrorFile>/dev/null</ErrorFile>",
                      name=self.name)
 
@@ -126,9 +150,14 @@ class Storm:
     jobs: dict[str, Job] = field(default_factory=dict)
     submissions: list[list[Job]] = field(default_factory=list)
     wished: set[str] = field(default_factory=set)
+    restarted: set[str] = field(default_factory=set)        # names of jobs that somebody asked to run again
+    suspended: set[str] = field(default_factory=set)
+    hooked: set[int] = field(default_factory=set)           # submissions at whose ends something is wanted
+    pruned: bool = False
     strangers: list[Stranger] = field(default_factory=list)
     clients: dict[int, float] = field(default_factory=dict)         # pid -> when it is killed
     outages: list[tuple[float, Callable[[], object]]] = field(default_factory=list)     # until when, what ends them
+    rows: list[Row] = field(default_factory=list)           # of the journal, when it was looked at
     restarts: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     # --- clients ----------------------------------------------------------------------------------------------------
@@ -168,20 +197,29 @@ class Storm:
             time.sleep(0.02)
 
     def submit(self, site: Site) -> None:
-        """A new group of jobs."""
+        """A new group of jobs; now and then by two clients at once, under one name."""
         chance, number = self.chance, len(self.submissions)
         jobs: list[Job] = []
         for place in range(chance.randint(1, 3)):
-            seconds = chance.choice((0.0, 0.0, 1.0, 1.0, 3.0, ENDLESS_S))
+            seconds = chance.choice((0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 3.0, 6.0, ENDLESS_S))
             after = (chance.choice(jobs).name, chance.choice(("OnSuccess", "OnFailure", "OnExit"))) \
                 if jobs and chance.random() < 0.4 else None
-            elements = 2 if chance.random() < 0.2 and seconds < ENDLESS_S else 0
-            jobs.append(Job(f"s{number}a{place}", site, seconds, chance.choice((0, 0, 3)), after, elements))
+            elements = chance.choice((2, 3)) if chance.random() < 0.2 and seconds < ENDLESS_S else 0
+            single = not elements and seconds < ENDLESS_S
+            jobs.append(Job(f"s{number}a{place}", site, seconds, chance.choice((0, 0, 3)), after, elements,
+                            retried=single and chance.random() < 0.2, staged=single and chance.random() < 0.2,
+                            held=chance.random() < 0.1))
         self.submissions.append(jobs)
         self.jobs |= {job.name: job for job in jobs}
         text = group(*(job.text() for job in jobs)).replace("<Id>g</Id>", f"<Id>s{number}</Id>")
-        self.client(site, lambda client: client.submit(
-            read_document(text.encode()), site.executor, policy=Policy.IGNORE, cwd=self.folder), self.until())
+        hooks = [hook_of(HOOK % self.folder)] if chance.random() < 0.3 else []
+        if hooks:
+            self.hooked.add(number)
+        twice = chance.random() < 0.2
+        for _ in range(1 + twice):
+            self.client(site, lambda client: client.submit(
+                read_document(text.encode()), site.executor, policy=Policy.IGNORE, cwd=self.folder,
+                request=f"r{number}" if twice else None, on_end=hooks), self.until())
 
     def until(self) -> float:
         """When a client is killed: soon, or when it hangs."""
@@ -197,7 +235,10 @@ class Storm:
     def step(self) -> None:
         """Do what is drawn."""
         chance, site = self.chance, self.chance.choice(self.sites)
-        match chance.choice(DOINGS):
+        doing = chance.choice(DOINGS)
+        with open(self.folder / "done", "a", encoding="utf-8") as stream:
+            stream.write(f"{doing} {site.name}\n")
+        match doing:
             case "submit":
                 self.submit(site)
             case "look":
@@ -207,18 +248,78 @@ class Storm:
                 seconds = chance.uniform(1, 6)
                 self.client(site, lambda client: client.wait(_keys(client), seconds), self.until())
             case "cancel" if self.submissions:
-                jobs = chance.choice(self.submissions)
-                self.cancel(site, [job.name for job in chance.choice((jobs, jobs[:1]))], self.until())
+                endless = [name for name, job in self.jobs.items() if job.seconds == ENDLESS_S and name not in self.wished]
+                jobs = [job.name for job in chance.choice(self.submissions)]
+                self.cancel(site, chance.choice((jobs, jobs[:1], endless[:5], endless[:5])), self.until())
             case "stranger":
                 self.stranger(site)
             case "controller":
                 self.stand_still(site, CONTROLLER[site.executor])
             case "accounting" if site.executor == "slurm":
                 self.stand_still(site, "slurmdbd")
+            case "no accounting" if site.executor == "slurm":
+                self.restart(site, "slurmdbd", signal.SIGKILL, chance.uniform(5.0, LONG_S))
+            case "daemon":
+                self.restart(site, DAEMON[site.executor], signal.SIGKILL, chance.uniform(0.5, 4.0))
             case "restart":
-                self.restart(site)
+                self.restart(site, CONTROLLER[site.executor], signal.SIGTERM, chance.uniform(1.0, 4.0))
+            case "killed":
+                self.restart(site, CONTROLLER[site.executor], signal.SIGKILL, chance.uniform(0.0, 4.0))
+            case "full" if not self.outages:
+                self.full(site)
+            case "prune":
+                self.pruned = True
+                self.client(site, partial(_pruned, self), self.until())
+            case "again" if self.submissions:
+                names = [chance.choice(chance.choice(self.submissions)).name for _ in range(3)]
+                self.restarted |= set(names)
+                self.client(site, partial(_again, names=names), self.until())
+            case "hold" | "release" | "rerun" | "suspend" | "resume" | "change" if self.submissions:
+                self.wish(site, doing)
+            case "requeue" | "by hand":
+                self.by_hand(site, doing)
             case _:
                 pass
+
+    def wish(self, site: Site, doing: str) -> None:
+        """Have a client ask for something to be done with some of the newest jobs."""
+        names = [job.name for job in self.chance.choice(self.submissions[-8:])]
+        if doing == "rerun":
+            self.restarted |= set(names)
+        if doing == "suspend":
+            self.suspended |= set(names)
+        seconds = self.chance.randint(1800, 3600)
+        text = f"change {change_of([('Duration', str(seconds))])}" if doing == "change" else doing
+        self.client(site, lambda client: client.ask(text, _keys(client, names), 5.0), self.until())
+
+    def by_hand(self, site: Site, doing: str) -> None:
+        """Somebody who may does something with a job of ours that runs, by the manager's own command."""
+        running = [path for path in (self.folder / "truth").iterdir()
+                   if (last := path.read_text().split("\n")[-2:-1]) and last[0].startswith(f"start {site.name} ")]
+        if not running or self.outages:
+            return
+        path = self.chance.choice(running)
+        name = path.name.partition("_")[0]
+        native_id = path.read_text().split("\n")[-2].split()[2]
+        (self.wished if doing == "by hand" else self.restarted).add(name)
+        site.tell(*BY_HAND[site.executor, doing], native_id)
+
+    def full(self, site: Site) -> None:
+        """Hardly any jobs may be submitted for a while."""
+        if site.executor == "slurm":
+            change = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
+            site.tell(*change, "MaxSubmitJobsPerUser=6")
+            ends: Callable[[], object] = partial(site.tell, *change, "MaxSubmitJobsPerUser=-1")
+        else:
+            before, file = site.tell("qconf", "-sconf").stdout, self.folder / "global"
+
+            def configure(most: int) -> None:
+                file.write_text(re.sub(r"(?m)^max_u_jobs .*", f"max_u_jobs {most}", before))
+                site.tell("qconf", "-Mconf", str(file))
+
+            configure(6)
+            ends = partial(configure, 0)
+        self.outages.append((time.monotonic() + self.chance.uniform(3.0, LONG_S), ends))
 
     def stranger(self, site: Site) -> None:
         """Somebody's job by hand, under the id that other clusters give to one of ours: it is over at once, or waits
@@ -233,7 +334,7 @@ class Storm:
         else:
             words = ["qsub", "-terse", "-N", "stranger", "-o", "/dev/null", "-j", "y", *(["-h"] if lasts else []),
                      "-b", "y", "true"]
-        answer = site.tell(*words)
+        answer = site.tell(*words, user=self.chance.choice((None, "nobody")))
         if answer.returncode == 0:
             self.strangers.append(Stranger(site, answer.stdout.split()[-1], lasts))
 
@@ -245,19 +346,18 @@ class Storm:
             self.outages.append((time.monotonic() + self.chance.uniform(0.5, STANDS_STILL_S),
                                  partial(os.kill, pid, signal.SIGCONT)))
 
-    def restart(self, site: Site) -> None:
-        """A controller ends and is started again with what it has on the disk."""
-        pid = site.pid(CONTROLLER[site.executor])
+    def restart(self, site: Site, daemon: str, by: int, seconds: float) -> None:
+        """A daemon ends and is started again with what it has on the disk."""
+        pid = site.pid(daemon)
         if pid is None or self.outages or any(one.poll() is None for one in self.restarts):
             return
-        os.kill(pid, signal.SIGTERM)
-        self.outages.append((time.monotonic() + self.chance.uniform(1.0, 4.0), partial(self.start, site)))
+        os.kill(pid, by)
+        self.outages.append((time.monotonic() + seconds, partial(self.start, site, daemon)))
 
-    def start(self, site: Site) -> None:
+    def start(self, site: Site, daemon: str) -> None:
         """Start what does not run of a lab, without waiting for it."""
-        pid = site.pid(CONTROLLER[site.executor])
-        if pid is not None:         # it is still busy with its end
-            self.outages.append((time.monotonic() + 0.5, partial(self.start, site)))
+        if site.pid(daemon) is not None:         # it is still busy with its end
+            self.outages.append((time.monotonic() + 0.5, partial(self.start, site, daemon)))
             return
         self.restarts.append(subprocess.Popen([HERE / f"{site.executor}-up", site.folder], stdout=subprocess.DEVNULL,
                                               stderr=subprocess.DEVNULL))
@@ -271,6 +371,10 @@ class Storm:
         for one in self.restarts:
             assert one.wait(100) == 0
         endless = [job.name for job in self.jobs.values() if job.seconds == ENDLESS_S]
+        for wish in ("release", "resume"):
+            for site in self.sites:
+                self.client(site, lambda client: client.ask(wish, _keys(client), 20.0), time.monotonic() + SETTLED_S)
+                self.reap(0)
         for site in self.sites:
             self.cancel(site, endless, time.monotonic() + SETTLED_S)
         self.reap(0)
@@ -287,64 +391,138 @@ class Storm:
         for stranger in self.strangers:
             if not stranger.is_well():
                 yield f"foreign: {stranger.site.name} {stranger.native_id} was cancelled"
-        rows: dict[str, Running] = {}
         with open_journal(self.folder / "journal.db") as journal:
-            client = Client(journal)
-            for number in _numbers(client):
-                for running in client.standing(journal.entry(number)).jobs:
-                    name = str(running.row.id)
-                    if name in rows:
-                        yield f"twice: {name} is in the journal"
-                    rows[name] = running
-            for name, running in rows.items():
-                job = self.jobs[name.partition("_")[0]]
-                yield from (f"{what} ({running.row})" for what in self._of(name, job, running, rows))
+            yield from self.of_journal(Client(journal))
+        yield from (self.folder / "complaints").read_text().splitlines() if self.pruned else []
+        known = {str(row.id) for row in self.rows}
         for path in (self.folder / "truth").iterdir():
-            if path.name not in rows:
+            if path.name not in known | self.gone():
                 yield f"nobody's: {path.name} ran"
 
+    def gone(self) -> set[str]:
+        """The names of jobs that were ended when somebody took what had ended out of the journal."""
+        return set((self.folder / "gone").read_text().split()) if self.pruned else set()
+
+    def of_journal(self, client: Client, ended: bool = False) -> Iterator[str]:
+        """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
+        rows: dict[str, Running] = {}
+        jobs: list[Running] = []
+        for number in _numbers(client):
+            standing = client.standing(client.journal.entry(number)).jobs
+            if not ended or all(running.row.outcome is not None for running in standing):
+                jobs += standing
+        for running in jobs:
+            name = str(running.row.id)
+            if name in rows and name.partition("_")[0] not in self.restarted:
+                yield f"twice: {name} is in the journal"
+            rows[name] = running
+        self.rows = [running.row for running in jobs]
+        for running in jobs:
+            name = str(running.row.id)
+            job = self.jobs[name.partition("_")[0]]
+            yield from (f"{what} ({running.row})" for what in self._of(name, job, running, rows))
+
     def _of(self, name: str, job: Job, running: Running, rows: dict[str, Running]) -> Iterator[str]:
-        path, row = self.folder / "truth" / name, running.row
-        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-        starts, ends = ([line[1:] for line in lines if line[0] == kind] for kind in ("start", "end"))
+        row = running.row
+        runs = self.runs(name)
+        own = [run for run in runs if run[0] == job.site.name and run[1] == _whole(job, row.native_id)]
+        if job.elements and job.site.executor == "slurm":
+            own = runs          # each has an id that no answer shows
+        wished, restarted = (bool({name, job.name} & some) for some in (self.wished, self.restarted))
+        if len(runs) > 1 + job.retried and not restarted:
+            yield f"doubled: {name}: {runs}"
+        if not restarted and not job.retried and runs and not own and row.outcome != "skipped":
+            yield f"fact: {name} ran as {runs}"
+        own = own if restarted or job.retried else runs
+        last = own[-1] if own else None
+        code = None if last is None else last[3]
         end = (row.outcome, row.exit_code)
-        wished = bool({name, job.name} & self.wished)
-        if len(starts) > 1:
-            yield f"doubled: {name}: {lines}"
         if row.outcome is None:
             yield f"lost: {name} has no end"
-        elif ends and end != ("failed" if job.code else "done", job.code) and not (
-                wished and row.outcome == "canceled"):
-            yield f"not true: {name} ended with {job.code}"
-        elif not ends and end != ("canceled", None) and not (not starts and end == ("skipped", None) and job.after):
-            yield f"not true: {name}: {lines}"
+        elif code is not None and end != ("failed" if code else "done", code) and not (
+                (wished or restarted) and row.outcome == "canceled"):
+            yield f"not true: {name} ended with {code}"
+        elif code is None and end != ("canceled", None) and not (last is None and end == ("skipped", None) and job.after) \
+                and not (row.outcome == "failed" and (wished or restarted)):
+            yield f"not true: {name}: {runs}"
         elif row.outcome == "canceled" and not wished and job.seconds < ENDLESS_S:
             yield f"unasked: {name}"
-        yield from _facts(name, job, running, starts[:1], ends[:1])
-        if job.after is not None and not wished:
-            yield from _order(name, job.after, bool(starts), [r for other, r in rows.items()
-                                                             if other.partition("_")[0] == job.after[0]])
+        if row.outcome == "done" and job.staged and last is not None:
+            path = self.folder / "back" / name
+            if not path.exists() or (not restarted and path.read_text().strip() != last[1]):
+                yield f"staged: {name}: {path.read_text() if path.exists() else None}"
+        if row.outcome is not None and not running.hooks and int(job.name[1:].partition("a")[0]) in self.hooked \
+                and not restarted:
+            yield f"hook: {name} was promised nothing"
+        if running.hooks and row.outcome is not None and row.key not in self.keys() and row.outcome != "skipped":
+            yield f"hook: {name} of {row.key} is not done"
+        times = job.name not in self.suspended and not (restarted and job.elements)
+        if times:
+            yield from _facts(name, running, own)
+        if job.after is not None and not wished and not restarted and not (
+                {job.after[0]} & (self.wished | self.restarted)):
+            yield from _order(name, job.after, bool(runs), [r for other, r in rows.items()
+                                                            if other.partition("_")[0] == job.after[0]])
+
+    def keys(self) -> set[str]:
+        """The keys of the jobs at whose end something was done."""
+        path = self.folder / "keys"
+        return set(path.read_text().split()) if path.exists() else set()
+
+    def runs(self, name: str) -> list[tuple[str, str, int, int | None, int | None]]:
+        """What a job has written: site, id, start, how it ended, and when."""
+        path = self.folder / "truth" / name
+        runs: list[tuple[str, str, int, int | None, int | None]] = []
+        for line in path.read_text().splitlines() if path.exists() else ():
+            words = line.split()
+            if words[0] == "start":
+                runs.append((words[1], words[2], int(words[3]), None, None))
+            else:
+                runs[-1] = (*runs[-1][:3], int(words[1]), int(words[2]))
+        return runs
 
 
-def _facts(name: str, job: Job, running: Running, starts: list[list[str]], ends: list[list[str]]) -> Iterator[str]:
+def _whole(job: Job, native_id: str | None) -> str:
+    """What a job sees as its id, of the id by which we know it."""
+    return str(native_id).partition(".")[0]
+
+
+def _pruned(storm: Storm, client: Client) -> None:
+    """Take out what has ended, after a look at whether it is true."""
+    complaints = list(storm.of_journal(client, ended=True))
+    with open(storm.folder / "complaints", "a", encoding="utf-8") as stream:
+        stream.writelines(f"{one}\n" for one in complaints)
+    with open(storm.folder / "gone", "a", encoding="utf-8") as stream:
+        stream.writelines(f"{row.id}\n" for row in storm.rows)
+    prune(client.journal, before=time.time() - 1)
+
+
+def _again(client: Client, names: Sequence[str]) -> None:
+    """Submit jobs once more that have ended."""
+    for row in client.journal.rows():
+        if str(row.id) in names and row.outcome is not None:
+            try:
+                client.again(row.submission, [row.job])
+            except UsageError:
+                pass            # it waits for one that has not ended so
+            return
+
+
+def _facts(name: str, running: Running, runs: list[tuple[str, str, int, int | None, int | None]]) -> Iterator[str]:
     """What a document says that was otherwise. A controller that was away learns late of an end, and its record counts;
     then the other source is told, and has to be right."""
     document = running.plan.job
     others = {one.fact: [int(float(str(one.other)))] for one in running.disagreements if one.key.endswith("_time")}
-    for site, native_id, _ in starts:
-        element = job.elements and job.site.executor == "slurm"         # which has an id that no answer shows
-        if site != job.site.name or (not element and native_id != str(running.row.native_id).partition(".")[0]):
-            yield f"fact: {name} ran on {site} as {native_id}"
-    for tag, lines in (("StartTime", starts), ("EndTime", ends)):
+    last = runs[-1] if runs else None
+    for tag, at in (("StartTime", last and last[2]), ("EndTime", last and last[4])):
         value = document.value(tag)
-        at = [int(line[-1]) for line in lines]
         known = [] if value is None else [int(value), *others.get(tag, ())]
-        if at and known and not any(-LATE_S <= one - at[0] <= LATE_S for one in known):
-            yield f"fact: {name}: {tag} is {at[0] - known[0]} s away"
+        if at is not None and known and not any(-LATE_S <= one - at <= LATE_S for one in known):
+            yield f"fact: {name}: {tag} is {at - known[0]} s away"
     wall = None if document.delivered is None else document.delivered.value("Duration")
-    if wall is not None and starts and ends:
-        spent = int(ends[0][-1]) - int(starts[0][-1])
-        late = LATE_S + max([0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
+    if wall is not None and runs and all(run[4] is not None for run in runs):
+        spent = sum((run[4] or 0) - run[2] for run in runs)
+        late = LATE_S * len(runs) + max([0, *(int(str(document.value("EndTime"))) - one for one in others.get("EndTime", ()))])
         if not spent - 2 <= float(wall) <= spent + late:
             yield f"fact: {name}: Duration {wall} of {spent}"
 
@@ -388,7 +566,10 @@ def sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Site]]:
 
 @pytest.mark.timeout(120 + 10 * ACTIONS)
 def test_three_clusters_share_one_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "truth").mkdir()
+    for folder in ("truth", "out", "back"):
+        (tmp_path / folder).mkdir()
+    for file in ("complaints", "gone"):
+        (tmp_path / file).touch()
     with sites(monkeypatch) as clusters:
         storm = Storm(tmp_path, clusters, random.Random(SEED))
         try:

@@ -27,9 +27,9 @@ class Desk:
 
     def sssjob(self, *words: str) -> tuple[str, str]:
         """Output and messages of ``sssjob``."""
-        made = subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=150,
-                              check=False)
-        return made.stdout, made.stderr
+        process = subprocess.run([sys.executable, "-m", "sssjob", *words], capture_output=True, text=True, timeout=150,
+                                 check=False)
+        return process.stdout, process.stderr
 
     def submit(self, script: str, *more: str) -> str:
         """Submit a job named ``a``; its native id."""

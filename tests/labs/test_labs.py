@@ -19,9 +19,9 @@ SCRIPTS = ("slurm-up", "slurm-down", "sge-up", "sge-down", "postgres-up", "postg
 
 def run(*words: str | Path, **environment: str) -> tuple[int, str]:
     """Exit status and the last line on standard error."""
-    made = subprocess.run([HERE / words[0], *words[1:]], env={**os.environ, **environment}, capture_output=True,
-                          text=True, timeout=120)
-    return made.returncode, (made.stderr.splitlines() or [""])[-1]
+    process = subprocess.run([HERE / words[0], *words[1:]], env={**os.environ, **environment}, capture_output=True,
+                             text=True, timeout=120)
+    return process.returncode, (process.stderr.splitlines() or [""])[-1]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -30,16 +30,16 @@ def test_usage(name: str) -> None:
 
 
 def test_a_long_path_is_refused(tmp_path: Path) -> None:
-    status, said = run("slurm-up", tmp_path / ("x" * 60))
-    assert status == 2 and "too long for Unix sockets" in said
+    status, output = run("slurm-up", tmp_path / ("x" * 60))
+    assert status == 2 and "too long for Unix sockets" in output
 
 
 @pytest.mark.parametrize("name", ["slurm-up", "sge-up", "postgres-up", "ssh-up", "slurm-down", "sge-down",
                                   "postgres-down", "ssh-down"])
 def test_other_peoples_directories_are_left_alone(name: str, short: Path) -> None:
     (short / "mine").touch()
-    status, said = run(name, short)
-    assert status == 1 and "not a lab" in said
+    status, output = run(name, short)
+    assert status == 1 and "not a lab" in output
     assert [file.name for file in short.iterdir()] == ["mine"]
 
 
@@ -70,16 +70,16 @@ def bare(short: Path) -> str:
 
 def test_not_debian(bare: str, short: Path) -> None:
     for name in ("slurm", "sge"):
-        status, said = run(f"{name}-up", short / name, PATH=bare)
-        assert status == 4 and said.startswith(f"{name}-up: cannot be had here: it takes Debian packages")
+        status, output = run(f"{name}-up", short / name, PATH=bare)
+        assert status == 4 and output.startswith(f"{name}-up: cannot be had here: it takes Debian packages")
 
 
 def test_run_tells_why_there_is_no_lab(bare: str, short: Path) -> None:
-    made = subprocess.run([HERE / "labs", "run", short / "labs", "bash", "-c",
-                           'echo "$SSSJOB_NO_LAB_SLURM"; echo "${SSSJOB_LAB_SLURM-none}"; exit 7'],
-                          env={**os.environ, "PATH": bare}, capture_output=True, text=True, timeout=60)
-    assert made.returncode == 7
-    assert re.fullmatch(r"slurm-up: cannot be had here: .* no apt-get\nnone\n", made.stdout)
+    process = subprocess.run([HERE / "labs", "run", short / "labs", "bash", "-c",
+                              'echo "$SSSJOB_NO_LAB_SLURM"; echo "${SSSJOB_LAB_SLURM-none}"; exit 7'],
+                             env={**os.environ, "PATH": bare}, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 7
+    assert re.fullmatch(r"slurm-up: cannot be had here: .* no apt-get\nnone\n", process.stdout)
     assert not (short / "labs").exists()
 
 

@@ -306,12 +306,12 @@ def _flux_spread(nodes: int | None, slots: int) -> int:
 
 def flux(text: str) -> Native:
     """flux-batch(1): slots, as many on each node; without slots one on each node."""
-    said = long_options(directives(text, "#FLUX:"))
-    nodes = int(said["--nodes"]) if "--nodes" in said else None
-    slots = _flux_spread(nodes, int(said.get("--nslots", nodes or 1)))
-    return Native(slots * int(said.get("--cores-per-slot", 1)), nodes, started(text), None,
-                  Fraction(slots * int(said["--gpus-per-slot"])) if "--gpus-per-slot" in said else None, None,
-                  int(said["--time-limit"].rstrip("s")) if "--time-limit" in said else None)
+    options = long_options(directives(text, "#FLUX:"))
+    nodes = int(options["--nodes"]) if "--nodes" in options else None
+    slots = _flux_spread(nodes, int(options.get("--nslots", nodes or 1)))
+    return Native(slots * int(options.get("--cores-per-slot", 1)), nodes, started(text), None,
+                  Fraction(slots * int(options["--gpus-per-slot"])) if "--gpus-per-slot" in options else None, None,
+                  int(options["--time-limit"].rstrip("s")) if "--time-limit" in options else None)
 
 
 def jobspec(text: str) -> Native:

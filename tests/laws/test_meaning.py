@@ -60,8 +60,8 @@ def offers_answered_otherwise(name: str, text: str) -> str:
     """Where an offer meets a document and not what is read again of it, or the other way round; empty if none does."""
     document, request = read(text), request_of_text(text)
     totals = [total for total in request.totals.all() if total.known]
-    _, again, told = there_and_back(name, text)
-    if told - {"Environment", "Executable", "Launcher"}:
+    _, again, findings = there_and_back(name, text)
+    if findings - {"Environment", "Executable", "Launcher"}:
         return ""       # the other law sees to it that findings are about what differs
     nodes = next((int(total.value) for total in totals if total.identity[0] == "NodeCount"), 1)
     said = [new_property(e.tag, e.text) for e in named(document)]
@@ -85,9 +85,9 @@ def offers_answered_otherwise(name: str, text: str) -> str:
 
 def copies_lost(name: str, text: str) -> str:
     """Where another number of copies starts after all, and nothing is told of it; else empty."""
-    _, again, told = there_and_back(name, text)
+    _, again, findings = there_and_back(name, text)
     about = {"TaskCount", "TaskDistribution", "TaskGroup", "NodeCount", "Processors"}
-    if again.totals.copies == request_of_text(text).totals.copies or not told.isdisjoint(about):
+    if again.totals.copies == request_of_text(text).totals.copies or not findings.isdisjoint(about):
         return ""
     return f"{text}\n{written_of(name, text)[0]}"
 
@@ -137,8 +137,8 @@ def test_every_property_that_can_be_requested_keeps_its_meaning(name: str, place
         said = "".join(f" {k}='{v}'" for k, v in which.items())
         text = (f"<Job>\n<Executable>/bin/step</Executable>\n"
                 f"{PLACES[place].format(f'<{tag}{said}>{value}</{tag}>')}\n</Job>")
-        back, _, told = there_and_back(name, text)
-        if not told.isdisjoint({tag, "TaskGroup"}):
+        back, _, findings = there_and_back(name, text)
+        if not findings.isdisjoint({tag, "TaskGroup"}):
             continue
         full = new_property(tag, value if isinstance(value, str) else value * 20, which)
         for offer in (Offer.of([*(c for c in counts if c.tag != tag), full]),

@@ -386,17 +386,17 @@ def test_what_is_asked_for(case: str, totals: dict[str, int]) -> None:
     assert {total.identity[0]: total.value for total in every} == totals
 
 
-@pytest.mark.parametrize(("case", "told"), [
+@pytest.mark.parametrize(("case", "expected"), [
     ("fewer chunks than nodes", "5 Extension: 1 chunk cannot be on 2 nodes, for each is on one"),
     ("more nodes for the tasks than chunks",
      "6 TaskDistribution: 5 tasks, 1 on a node, are on more nodes than there are chunks, 3"),
     ("a geometry of more nodes than chunks",
      "5 TaskDistribution: the geometry lists 2 nodes, more than there are chunks, 1"),
 ])
-def test_chunks_that_cannot_be_are_told_alike_by_check_and_by_writers(case: str, told: str) -> None:
+def test_chunks_that_cannot_be_are_told_alike_by_check_and_by_writers(case: str, expected: str) -> None:
     of_check = [f for f in gate(read(CASES[case])) if f.rule == "SSS414"]
     of_writers = [f for name in ("slurm", "psij") for f in written(name, read(CASES[case]))[1] if f.rule == "SSS414"]
-    assert {f"{f.line} {f.message}" for f in (*of_check, *of_writers)} == {told}
+    assert {f"{f.line} {f.message}" for f in (*of_check, *of_writers)} == {expected}
     assert len(of_check) == 1 and len(of_writers) == 2
 
 

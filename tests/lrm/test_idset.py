@@ -19,8 +19,8 @@ IDS = st.sets(st.integers(0, 40))
 @pytest.mark.parametrize("vector", vectors("idset-decode"), ids=lambda v: repr(v["input"]))
 def test_recorded(vector: dict[str, Any]) -> None:
     if vector["valid"]:
-        found = Idset.parse(vector["input"])
-        assert (list(found), found.count, str(found)) == (vector["ids"], vector["count"], vector["str"])
+        ids = Idset.parse(vector["input"])
+        assert (list(ids), ids.count, str(ids)) == (vector["ids"], vector["count"], vector["str"])
     else:
         with pytest.raises(LexicalError):
             Idset.parse(vector["input"])
@@ -65,9 +65,9 @@ def test_ranges_of_arrays(text: str, named: list[range] | None) -> None:
     assert ranges(text) == named
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("4", (4, 4, 1)), ("3-9:2", (3, 9, 2)), ("9-3", (9, 3, 1)), ("1-4:0", (1, 4, 0)), ("1,2", None), ("1-", None),
     ("", None), ("1:2", None), ("\u0663", None), ("1234567890", None)])
-def test_one_range_is_what_stands_there(text: str, said: tuple[int, int, int] | None) -> None:
+def test_one_range_is_what_stands_there(text: str, expected: tuple[int, int, int] | None) -> None:
     """Each manager says itself what it makes of a range that runs backwards or does not step."""
-    assert one_range(text) == said
+    assert one_range(text) == expected

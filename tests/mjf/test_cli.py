@@ -64,12 +64,12 @@ def test_every_option_is_documented() -> None:
 @pytest.mark.parametrize("arguments", [["--json"], ["show", "--json"]])
 def test_json_has_every_key(given: Site, mjf: Command, arguments: list[str]) -> None:
     code, out, err = mjf(*arguments)
-    made = json.loads(out)
+    answer = json.loads(out)
     assert (code, err) == (0, "")
-    assert [len(made[a]) for a in VARIABLES] == [8, 17, 9]
-    assert all({"state", "value"} <= r.keys() for a in VARIABLES for r in made[a].values())
-    assert made["job"]["allocated_cpu"]["from"] == "allocated_CPU"
-    assert made["derived"]["remaining_by"] == "wall_limit_secs"
+    assert [len(answer[a]) for a in VARIABLES] == [8, 17, 9]
+    assert all({"state", "value"} <= r.keys() for a in VARIABLES for r in answer[a].values())
+    assert answer["job"]["allocated_cpu"]["from"] == "allocated_CPU"
+    assert answer["derived"]["remaining_by"] == "wall_limit_secs"
 
 
 def test_show(given: Site, mjf: Command) -> None:
@@ -94,9 +94,9 @@ def test_what_a_pilot_says_and_what_follows(site: Site, request: pytest.FixtureR
     number = r"-?\d+"
     assert re.fullmatch(f"pilot: expected to end in {number} s, at the latest in {number} s, draining wastes {number} "
                         f"cpu s, killing wastes {number} cpu s", lines[-1])
-    made = json.loads(mjf("show", "--json")[1])
-    late = made["now"] - NOW
-    assert {name: value for name, value in made["derived"].items() if "pilot" in name or "waste" in name} == {
+    answer = json.loads(mjf("show", "--json")[1])
+    late = answer["now"] - NOW
+    assert {name: value for name, value in answer["derived"].items() if "pilot" in name or "waste" in name} == {
         "pilot_remaining_expected_s": -late, "pilot_remaining_max_s": -late,
         "draining_waste_cpu_s": pytest.approx(20 - late), "kill_waste_cpu_s": pytest.approx(10 + 3 * late)}
 
@@ -148,7 +148,7 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "x y").exists()
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
+@pytest.mark.parametrize(("arguments", "code", "expected"), [
     (["write"], 2, "DIR"), (["write", ""], 2, "no directory"), (["write", "d", "--set", "x"], 2, "NAME=VALUE"),
     (["write", "d", "--set", "jobid=1"], 2, "no key of a"), (["write", "d", "--set", "job_id=a b"], 2, "'a b'"),
     (["write", "d", "--set", "used_CPU=1"], 2, "no key"), (["write", "d", "--remove", "--set", "job_id=1"], 2, "alone"),
@@ -161,13 +161,13 @@ def test_write_show_and_remove(mjf: Command, tmp_path: Path, monkeypatch: pytest
     (["wait-shutdown", "--before", "nan"], 2, "no number"), (["wait-shutdown", "--timeout", "-1"], 2, "range"),
     (["shew"], 2, "shew"), (["--json", "show"], 2, "behind show"),
 ])
-def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
+def test_refused(mjf: Command, tmp_path: Path, arguments: list[str], code: int, expected: str) -> None:
     (tmp_path / "group.xml").write_text("<JobGroup><Job><Id>a</Id></Job><Job><Id>b</Id></Job></JobGroup>")
     (tmp_path / "bad.xml").write_text("<Job><Colour>red</Colour></Job>")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis").write_text("all of it")
-    made = mjf(*arguments)
-    assert (made[0], said in made[2], "Traceback" in made[2]) == (code, True, False)
+    answer = mjf(*arguments)
+    assert (answer[0], expected in answer[2], "Traceback" in answer[2]) == (code, True, False)
     assert (tmp_path / "full" / "thesis").exists()
 
 

@@ -101,7 +101,7 @@ def test_a_shutdown_in_the_past_counts_unless_it_is_ignored(site: Site) -> None:
 
 def test_record_has_every_key_with_value_and_state(site: Site) -> None:
     site.write("machine", total_cpu=8)
-    made = json.loads(json.dumps(site.reader().read().record()))
-    assert {area: len(made[area]) for area in ("machine", "job", "status")} == {"machine": 8, "job": 17, "status": 9}
-    assert made["machine"]["total_cpu"] == {"state": "value", "value": 8, "unit": "processors", "raw": "8\n"}
-    assert made["job"]["job_id"] == {"state": "absent", "value": None, "reason": "JOBFEATURES is not set"}
+    answer = json.loads(json.dumps(site.reader().read().record()))
+    assert {area: len(answer[area]) for area in ("machine", "job", "status")} == {"machine": 8, "job": 17, "status": 9}
+    assert answer["machine"]["total_cpu"] == {"state": "value", "value": 8, "unit": "processors", "raw": "8\n"}
+    assert answer["job"]["job_id"] == {"state": "absent", "value": None, "reason": "JOBFEATURES is not set"}

@@ -47,9 +47,9 @@ def cms(directory: str, name: str) -> float | str:
 
 @pytest.mark.parametrize("peer", [atlas, dirac, cms])
 def test_others_read_ours(tmp_path: Path, peer: Callable[[str, str], object]) -> None:
-    made = provide(str(tmp_path), "4711", VALUES)
+    tree = provide(str(tmp_path), "4711", VALUES)
     for name, value in VALUES.items():
-        found = peer(made.path(KEYS[name].area), name)
+        found = peer(tree.path(KEYS[name].area), name)
         assert found == value or found == str(value)
 
 

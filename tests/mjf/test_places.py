@@ -207,40 +207,40 @@ def test_how_long_a_dynamic_key_is_kept(web: Web, headers: Mapping[str, str], un
 
     clock = Clock()
     web.replies["/jobslots"] = reply
-    found = machine(web.base, clock)
-    found.read()
+    reader = machine(web.base, clock)
+    reader.read()
     start, web.replies["/jobslots"] = clock.now, b"9"
     clock.now = start + until - 1
-    assert found.read()["jobslots"].value == 8
+    assert reader.read()["jobslots"].value == 8
     clock.now = start + until + 1
-    assert found.read()["jobslots"].value == 9
+    assert reader.read()["jobslots"].value == 9
 
 
 def test_static_keys_are_read_once_and_dynamic_ones_confirmed(web: Web) -> None:
     web.replies = {"/total_cpu": b"8", "/jobslots": b"8"}
     web.headers["ETag"] = '"a"'
     clock = Clock()
-    found = machine(web.base, clock)
-    found.read()
+    reader = machine(web.base, clock)
+    reader.read()
     clock.now += 1000
-    assert found.read()["jobslots"].value == 8
+    assert reader.read()["jobslots"].value == 8
     assert web.asked.count("/total_cpu") == 1
     assert [c for p, c in zip(web.asked, web.conditions, strict=True) if p == "/jobslots"] == ["", '"a"']
-    assert found.read(force=True)["jobslots"].value == 8
+    assert reader.read(force=True)["jobslots"].value == 8
     assert web.asked.count("/jobslots") == 3
 
 
 def test_what_cannot_be_read_again_is_stale(web: Web) -> None:
     clock = Clock()
     web.replies["/shutdowntime"] = str(int(clock.now) + 5000).encode()
-    found = machine(web.base, clock)
-    found.read()
+    reader = machine(web.base, clock)
+    reader.read()
     web.replies["/shutdowntime"] = 500
-    made = found.read(force=True)["shutdowntime"]
+    made = reader.read(force=True)["shutdowntime"]
     assert (made.state, made.value, made.reason) == (
         "stale", clock.now + 5000, "not read again: HTTP status 500 Internal Server Error")
     web.replies["/shutdowntime"] = 404
-    assert found.read(force=True)["shutdowntime"].state == "absent"
+    assert reader.read(force=True)["shutdowntime"].state == "absent"
 
 
 # --- the metadata of a virtual machine

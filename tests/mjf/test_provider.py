@@ -107,13 +107,13 @@ def test_what_the_site_has_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert str(tmp_path) in (tmp_path / "out").read_text().split()[1]
 
 
-@pytest.mark.parametrize(("custom", "said"), [
+@pytest.mark.parametrize(("custom", "expected"), [
     ({"mjf.nope": 1}, "is no key"), ({"mjf.used_CPU": 1}, "is no key"), ({"mjf.hs06": "-1"}, "mjf.hs06"),
     ({"mjf.wall_limit_secs": 0}, "mjf.wall_limit_secs"), ({"mjf.job_id": "a b"}, "mjf.job_id"),
     ({"mjf.max_rss_bytes": [1]}, "mjf.max_rss_bytes"), ({"mjf.jobstart_secs": "4e0c2b6a-uuid"}, "mjf.jobstart_secs")])
-def test_wrong_keys_are_refused(tmp_path: Path, custom: dict[str, object], said: str) -> None:
+def test_wrong_keys_are_refused(tmp_path: Path, custom: dict[str, object], expected: str) -> None:
     one = job("true", tmp_path, custom=custom)
-    with pytest.raises(InvalidJobException, match=said):
+    with pytest.raises(InvalidJobException, match=expected):
         executor("local", tmp_path, Provider(root=str(tmp_path))).submit(one)
     assert one.status.state is JobState.NEW and list(tmp_path.glob("mjf-*")) == []
 
@@ -174,10 +174,10 @@ def test_who_observes_a_pilot_is_told_of_every_look(tmp_path: Path, caplog: pyte
 
 
 def run_lines(text: str, tmp_path: Path, **environment: str) -> str:
-    made = subprocess.run(["/bin/bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True,
-                          env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **environment})
-    assert made.stderr == ""
-    return made.stdout
+    process = subprocess.run(["/bin/bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True,
+                             env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **environment})
+    assert process.stderr == ""
+    return process.stdout
 
 
 TOLD = Told("_x=7", {"native_id": ("$ID", 1), "processors": ("${CPUS:-}", 1), "wall_seconds": ("$_x", 1),
@@ -199,13 +199,13 @@ def test_lines_of_a_submit_script(tmp_path: Path) -> None:
     assert Provider().read(one, left) == {"hs06_job": 80.0, "pilot": {"cores_mean": 3.0, "cores_max": 3.0}}
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("", {}), ("garbage", {}), ("now=x\nused_CPU=1", {}), ("now=5\nused_CPU=-1", {}), ("used_CPU=3", {}),
     ("nope=1\nnow=5\nused_CPU= 3 \nadd_uncom_time=4\nlast_job_start=3", {
         "pilot": {"cores_mean": 3.0, "cores_max": 3.0, "kill_waste": 10.0}}),
     ("hs06_job=1e999\nhs06_job=7", {"hs06_job": 7.0})])
-def test_odd_things_that_are_left(text: str, found: Mapping[str, Any], tmp_path: Path) -> None:
-    assert Provider().read(job("true", tmp_path), text) == found
+def test_odd_things_that_are_left(text: str, expected: Mapping[str, Any], tmp_path: Path) -> None:
+    assert Provider().read(job("true", tmp_path), text) == expected
 
 
 def test_a_script_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
@@ -318,8 +318,8 @@ def test_every_amount_has_a_key() -> None:
 
     assert set(_TOLD.values()) <= set(KEYS)
     for name in ("slurm", "sge", "pbs", "pbs_classic", "lsf", "htcondor", "cobalt", "flux", "nqsv"):
-        made = JobExecutor.get_instance(name)
-        assert set(made._told(JobSpec("x")).words) <= set(_TOLD)        # type: ignore[attr-defined]
+        executor = JobExecutor.get_instance(name)
+        assert set(executor._told(JobSpec("x")).words) <= set(_TOLD)        # type: ignore[attr-defined]
 
 
 # Documents
@@ -407,8 +407,8 @@ def test_the_benchmark_feeds_the_charge(tmp_path: Path) -> None:
     delivered = document.delivered
     assert isinstance(delivered, Delivered)
     assert [p.text for p in delivered.all("Extension")] == ["50"]
-    made = charge(document, read_rates(RATES))
-    assert isinstance(made, Charge) and made.amount == 150          # 2 x 30 s x (50 / 2) / 10
+    price = charge(document, read_rates(RATES))
+    assert isinstance(price, Charge) and price.amount == 150          # 2 x 30 s x (50 / 2) / 10
     document.delivered.items = [i for i in delivered.items if i.tag != "Extension"]
     assert "no-benchmark" in str(charge(document, read_rates(RATES)))
 

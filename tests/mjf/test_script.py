@@ -19,10 +19,10 @@ SHOW = ('cd "$MACHINEFEATURES/.." && find . -type f ! -name ".*" | sort | while 
 
 
 def run(shell: str, text: str, place: Path, **environment: str) -> list[str]:
-    made = subprocess.run([shell, "-euc", text], cwd=place, capture_output=True, text=True, check=True,
-                          env={"PATH": "/usr/bin:/bin", "TMPDIR": str(place), **environment})
-    assert made.stderr == ""
-    return made.stdout.splitlines()
+    process = subprocess.run([shell, "-euc", text], cwd=place, capture_output=True, text=True, check=True,
+                             env={"PATH": "/usr/bin:/bin", "TMPDIR": str(place), **environment})
+    assert process.stderr == ""
+    return process.stdout.splitlines()
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -59,12 +59,12 @@ def test_it_listens_on_loopback(server: Server) -> None:
 @pytest.mark.skipif(not Path("/proc/net/if_inet6").is_file(), reason="no IPv6 here")
 def test_ipv6(site: Site) -> None:
     try:
-        made = Server({"job": str(site.write("job", job_id="x"))}, ("::1", 0))
+        server = Server({"job": str(site.write("job", job_id="x"))}, ("::1", 0))
     except OSError as error:
         pytest.skip(f"no IPv6 here: {error}")
-    with made, serving(made):
-        assert made.urls["job"].startswith("http://[::1]:")
-        assert reader({"JOBFEATURES": made.urls["job"]}).read()["job_id"].value == "x"
+    with server, serving(server):
+        assert server.urls["job"].startswith("http://[::1]:")
+        assert reader({"JOBFEATURES": server.urls["job"]}).read()["job_id"].value == "x"
 
 
 def test_our_reader_reads_it(server: Server) -> None:

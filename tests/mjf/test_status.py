@@ -59,13 +59,13 @@ def test_used_cpu_is_never_replaced(site: Site) -> None:
     assert (site.root / "status" / "used_CPU").read_text() == "8\n"
 
 
-@pytest.mark.parametrize(("values", "said"), [
+@pytest.mark.parametrize(("values", "expected"), [
     ({"used_CPU": 9}, "more than allocated_CPU = 8"), ({"used_CPU": None}, "cannot be taken away"),
     ({"last_job_start": NOW}, "first update"), ({"used_CPU": "x"}, "'x' is not"), ({"total_cpu": 1}, "no key"),
     ({"used_CPU": 1, "can_postpone_last_job": 1}, "can_postpone_last_job"),
 ])
-def test_refused(site: Site, values: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_refused(site: Site, values: dict[str, object], expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         pilot(site).update(**values)  # type: ignore[arg-type]
     assert list((site.root / "status").iterdir()) == []
 
@@ -73,16 +73,16 @@ def test_refused(site: Site, values: dict[str, object], said: str) -> None:
 def test_a_lock_that_somebody_holds(site: Site) -> None:
     status = pilot(site)
     status.update(used_CPU=6)
-    found = site.reader()
-    assert found.read()["used_CPU"].value == 6
+    features = site.reader()
+    assert features.read()["used_CPU"].value == 6
     with Holder(site.root / "status" / "used_CPU"):
         with pytest.raises(Busy):
             status.update(used_CPU=5)
-        made = found.read(force=True)["used_CPU"]
+        made = features.read(force=True)["used_CPU"]
         assert (made.state, made.value, made.reason) == ("stale", 6, "not read again: used_CPU: busy")
         assert site.reader().read()["used_CPU"].state == "unreadable"
     status.update(used_CPU=5)
-    assert found.read(force=True)["used_CPU"].value == 5
+    assert features.read(force=True)["used_CPU"].value == 5
 
 
 def test_our_reader_keeps_writers_out(site: Site) -> None:
@@ -92,8 +92,8 @@ def test_our_reader_keeps_writers_out(site: Site) -> None:
     code = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
     with locked(path, exclusive=False, limits=QUICK) as lock:
         assert lock.held
-        made = subprocess.run([sys.executable, "-c", code, path + "/used_CPU"], capture_output=True)
-        assert b"BlockingIOError" in made.stderr
+        process = subprocess.run([sys.executable, "-c", code, path + "/used_CPU"], capture_output=True)
+        assert b"BlockingIOError" in process.stderr
         with pytest.raises(Busy):
             status.update(used_CPU=1)           # a second thread of this process would wait, too
     assert subprocess.run([sys.executable, "-c", code, path + "/used_CPU"], capture_output=True).returncode == 0
@@ -128,11 +128,11 @@ def test_over_http_two_readings_have_to_agree() -> None:
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n%d" % next(count))
 
         web.replies["/used_CPU"] = reply
-        found = machine(web.base)
-        found.places = {"status": found.places["machine"]}
-        assert found.read()["used_CPU"].reason == "used_CPU: the pilot kept writing"
+        reader = machine(web.base)
+        reader.places = {"status": reader.places["machine"]}
+        assert reader.read()["used_CPU"].reason == "used_CPU: the pilot kept writing"
         web.replies["/used_CPU"] = b"7"
-        assert found.read(force=True)["used_CPU"].value == 7
+        assert reader.read(force=True)["used_CPU"].value == 7
 
 
 def test_values_rest_after_the_last_job_may_be_postponed_again(site: Site) -> None:
@@ -153,8 +153,8 @@ def test_the_least_critical_job() -> None:
 
     jobs = [job("unknown", None, 0), job("dear", 5, 0), job("wasteful", 1, 900), job("cheap", 1, 100),
             job("untold", 1, None)]
-    found = least_critical(jobs, NOW)
-    assert found is not None and found.name == "cheap"
+    least = least_critical(jobs, NOW)
+    assert least is not None and least.name == "cheap"
     assert least_critical([], NOW) is None
     with pytest.raises(UsageError, match="different users"):
         least_critical([*jobs, job("other", 0, 0, "v")], NOW)

@@ -59,8 +59,8 @@ def texts(path: str) -> dict[str, str]:
 @demand("draft", "Environment variables", "They must be set for the job environment by the resource provider")
 @demand("note", "Environment variables", "Their values must be provided for the job by the resource provider")
 def test_the_provider_gives_the_variables(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {})
-    assert made.environment() == {VARIABLES[a]: made.path(a) for a in ("machine", "job", "status")}
+    tree = provide(str(tmp_path), "1", {})
+    assert tree.environment() == {VARIABLES[a]: tree.path(a) for a in ("machine", "job", "status")}
 
 
 @demand("draft", "Environment variables", "should only be accessed once in the lifetime of each virtual machine")
@@ -81,9 +81,9 @@ def test_file_name_and_contents(tmp_path: Path) -> None:
 @demand("draft", "Directories", "The directory name should not include the trailing slash")
 @demand("note", "Directories", "The directory name should not include the trailing slash")
 def test_no_trailing_slash_is_given_and_one_is_understood(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"job_id": "x"})
-    assert not any(value.endswith("/") for value in made.environment().values())
-    assert Reader.from_environment({"JOBFEATURES": made.path("job") + "//"}).read()["job_id"].value == "x"
+    tree = provide(str(tmp_path), "1", {"job_id": "x"})
+    assert not any(value.endswith("/") for value in tree.environment().values())
+    assert Reader.from_environment({"JOBFEATURES": tree.path("job") + "//"}).read()["job_id"].value == "x"
 
 
 @demand("draft", "Directories", "by checking for a leading slash or the prefix")
@@ -99,11 +99,11 @@ def test_local_or_http(site: Site, web: Web) -> None:
 @demand("note", "Directories", "accessed multiple times to check for changes in value")
 def test_changes_are_seen(site: Site) -> None:
     site.write("machine")
-    found = site.reader()
-    assert found.read()["shutdowntime"].state == "absent"
+    features = site.reader()
+    assert features.read()["shutdowntime"].state == "absent"
     site.write("machine", shutdowntime=NOW + 100)
     site.clock.now += 31
-    assert found.read()["shutdowntime"].value == NOW + 100
+    assert features.read()["shutdowntime"].value == NOW + 100
 
 
 @demand("draft", "Directories", "may provide HTTP cache control and expiration information")
@@ -114,9 +114,9 @@ def test_cache_control_reduces_the_queries(web: Web) -> None:
 
     clock = Clock()
     web.replies["/jobslots"] = reply
-    found = machine(web.base, clock)
+    reader = machine(web.base, clock)
     for _ in range(4):
-        found.read()
+        reader.read()
         clock.now += 70
     assert web.asked.count("/jobslots") == 1
 
@@ -134,11 +134,11 @@ def test_the_status_directory_is_empty(tmp_path: Path) -> None:
 def test_all_may_read(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        made = provide(str(tmp_path), "1", {"job_id": "x", "total_cpu": 8})
-        PilotStatus(made.path("status")).update(used_CPU=1, last_job_start=NOW)
+        tree = provide(str(tmp_path), "1", {"job_id": "x", "total_cpu": 8})
+        PilotStatus(tree.path("status")).update(used_CPU=1, last_job_start=NOW)
     finally:
         os.umask(before)
-    for path in Path(made.root).rglob("*"):
+    for path in Path(tree.root).rglob("*"):
         assert path.stat().st_mode & (0o555 if path.is_dir() else 0o444) == (0o555 if path.is_dir() else 0o444)
 
 
@@ -161,19 +161,19 @@ def test_every_number_has_a_kind_and_a_unit() -> None:
 @demand("note", "JOBFEATURES", "Readable and possibly owned by the user who is executing the original")
 def test_the_job_owns_its_files(tmp_path: Path) -> None:
     user = (65534, 65534) if os.geteuid() == 0 else (os.getuid(), os.getgid())
-    made = provide(str(tmp_path), "1", {"job_id": "x"}, owner=user)
-    assert [os.stat(p).st_uid for p in (f"{made.path('job')}/job_id", made.path("status"))] == [user[0]] * 2
+    tree = provide(str(tmp_path), "1", {"job_id": "x"}, owner=user)
+    assert [os.stat(p).st_uid for p in (f"{tree.path('job')}/job_id", tree.path("status"))] == [user[0]] * 2
 
 
 @demand("draft", "List of requirements", "created before the user job starts")
 @demand("note", "JOBFEATURES", "Created before the job starts and static unless otherwise stated")
 def test_all_values_are_there_before_the_variables_are(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"job_id": "x", "allocated_cpu": 4})
-    found = Reader.from_environment(made.environment())
-    assert found.read()["allocated_cpu"].value == 4
-    made.set({"allocated_cpu": 2})
-    assert found.read(force=True)["allocated_cpu"].value == 4           # static: kept
-    assert Reader.from_environment(made.environment()).read()["allocated_cpu"].value == 2
+    tree = provide(str(tmp_path), "1", {"job_id": "x", "allocated_cpu": 4})
+    features = Reader.from_environment(tree.environment())
+    assert features.read()["allocated_cpu"].value == 4
+    tree.set({"allocated_cpu": 2})
+    assert features.read(force=True)["allocated_cpu"].value == 4           # static: kept
+    assert Reader.from_environment(tree.environment()).read()["allocated_cpu"].value == 2
 
 
 @demand("note", "MACHINEFEATURES", "Required unless the resource provider cannot determine their value")
@@ -212,28 +212,28 @@ def test_a_missing_time_is_no_shutdown_and_an_unreadable_one_is_not(site: Site) 
 
 @demand("draft", "List of requirements", "The value is in real time, and must be in the future")
 def test_shutdown_times_lie_in_the_future(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {}, clock=Clock())
-    assert made.announce("shutdowntime", NOW - 100) >= NOW
-    found = Reader.from_environment(made.environment())
-    found.clock = Clock(NOW + 1)
-    assert found.read()["shutdowntime"].state == "stale"
+    tree = provide(str(tmp_path), "1", {}, clock=Clock())
+    assert tree.announce("shutdowntime", NOW - 100) >= NOW
+    features = Reader.from_environment(tree.environment())
+    features.clock = Clock(NOW + 1)
+    assert features.read()["shutdowntime"].state == "stale"
 
 
 @demand("draft", "List of requirements", "Must be removed if the shutdowntime has arrived")
 def test_shutdown_times_that_have_arrived_are_removed(tmp_path: Path) -> None:
     clock = Clock()
-    made = provide(str(tmp_path), "1", {}, clock=clock)
-    made.announce("shutdowntime", NOW + 10)
+    tree = provide(str(tmp_path), "1", {}, clock=clock)
+    tree.announce("shutdowntime", NOW + 10)
     clock.now += 10
-    assert made.expire() == ("shutdowntime",) and texts(made.path("machine")) == {}
+    assert tree.expire() == ("shutdowntime",) and texts(tree.path("machine")) == {}
 
 
 @demand("note", "MACHINEFEATURES", "seconds after the moment the shutdown time is set")
 @demand("note", "JOBFEATURES", "seconds after the moment the shutdown time is set")
 def test_no_shutdown_is_nearer_than_the_grace(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"grace_secs": 600, "grace_secs_job": 60}, clock=Clock())
-    assert made.announce("shutdowntime", NOW + 1) == NOW + 600
-    assert made.announce("shutdowntime_job", NOW + 1) == NOW + 60
+    tree = provide(str(tmp_path), "1", {"grace_secs": 600, "grace_secs_job": 60}, clock=Clock())
+    assert tree.announce("shutdowntime", NOW + 1) == NOW + 600
+    assert tree.announce("shutdowntime_job", NOW + 1) == NOW + 60
 
 
 @demand("note", "MACHINEFEATURES", "This value is required if a shutdown time will be set or changed")

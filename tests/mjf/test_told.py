@@ -77,17 +77,17 @@ def command(folder: Path, name: str, text: str) -> None:
 
 def shell(text: str, folder: Path, environment: Mapping[str, str], *arguments: str) -> str:
     """What text prints for sh, with commands of the folder before others."""
-    made = subprocess.run(["/bin/sh", "-c", text, "sh", *arguments], cwd=folder, capture_output=True, text=True,
-                          check=True, env={"PATH": f"{folder}:/usr/bin:/bin", "TZ": "UTC", **environment})
-    assert made.stderr == ""
-    return made.stdout
+    process = subprocess.run(["/bin/sh", "-c", text, "sh", *arguments], cwd=folder, capture_output=True, text=True,
+                             check=True, env={"PATH": f"{folder}:/usr/bin:/bin", "TZ": "UTC", **environment})
+    assert process.stderr == ""
+    return process.stdout
 
 
 def recorded(name: str, folder: Path) -> dict[str, str]:
     lines = (HERE / name).read_text().splitlines()
-    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    pairs = dict(line.split("=", 1) for line in lines if "=" in line)
     (folder / "hosts").write_text("".join(f"{line}\n" for line in lines if "=" not in line))
-    return found | {name: str(folder / "hosts") for name in ("PE_HOSTFILE", "PBS_NODEFILE") if name in found}
+    return pairs | {name: str(folder / "hosts") for name in ("PE_HOSTFILE", "PBS_NODEFILE") if name in pairs}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.executor}: {row.evidence}" for row in ROWS])
@@ -172,6 +172,6 @@ def test_nothing_waits_for_other_nodes_for_ever(tmp_path: Path) -> None:
     finally:
         script._EACH_S = before                     # type: ignore[misc]
     text = f"_psij_files={tmp_path}/7\n{around.before}\ncat $JOBFEATURES/jobstart_secs\n{around.after}"
-    made = subprocess.run(["/bin/bash", "-c", text], capture_output=True, text=True, timeout=120,
-                          env={"PATH": os.environ["PATH"]})
-    assert made.stdout.strip().isdigit() and list(tmp_path.iterdir()) == []
+    process = subprocess.run(["/bin/bash", "-c", text], capture_output=True, text=True, timeout=120,
+                             env={"PATH": os.environ["PATH"]})
+    assert process.stdout.strip().isdigit() and list(tmp_path.iterdir()) == []

@@ -35,8 +35,8 @@ def test_draft_becomes_note(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", vectors("jobstatus-formulas"))
 def test_formulas(vector: dict[str, Any]) -> None:
-    made = figures(vector["values"], vector["now"])
-    assert {name: getattr(made, name) for name in vector["expect"]} == vector["expect"]
+    pilot_figures = figures(vector["values"], vector["now"])
+    assert {name: getattr(pilot_figures, name) for name in vector["expect"]} == vector["expect"]
 
 
 @pytest.mark.parametrize("vector", vectors("drain-decisions-glideinwms"))

@@ -58,61 +58,61 @@ def test_a_life(tmp_path: Path) -> None:
 def test_what_the_umask_says_does_not_count(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        made = provide(str(tmp_path), "1", {"job_id": "x"})
+        tree = provide(str(tmp_path), "1", {"job_id": "x"})
     finally:
         os.umask(before)
-    assert [os.stat(p).st_mode & 0o777 for p in (made.root, made.path("job"), f"{made.path('job')}/job_id")] == [
+    assert [os.stat(p).st_mode & 0o777 for p in (tree.root, tree.path("job"), f"{tree.path('job')}/job_id")] == [
         0o755, 0o755, 0o644]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_the_job_owns_its_files(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"job_id": "x", "total_cpu": 8}, owner=(65534, 65534))
-    owners = {name: os.stat(os.path.join(made.root, name)).st_uid
+    tree = provide(str(tmp_path), "1", {"job_id": "x", "total_cpu": 8}, owner=(65534, 65534))
+    owners = {name: os.stat(os.path.join(tree.root, name)).st_uid
               for name in ("machine/total_cpu", "job", "job/job_id", "status")}
     assert owners == {"machine/total_cpu": 0, "job": 0, "job/job_id": 65534, "status": 65534}
 
 
 def test_a_site_that_has_its_own_keeps_them(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {})
-    assert made.environment({"JOBFEATURES": "/x"}) == {}
-    assert set(made.environment({"JOBFEATURES": "/x"}, override=True)) == set(made.environment()) == {
+    tree = provide(str(tmp_path), "1", {})
+    assert tree.environment({"JOBFEATURES": "/x"}) == {}
+    assert set(tree.environment({"JOBFEATURES": "/x"}, override=True)) == set(tree.environment()) == {
         "MACHINEFEATURES", "JOBFEATURES", "JOBSTATUS"}
 
 
 def test_the_draft_too(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"allocated_cpu": 4, "max_rss_bytes": 2_999_999_999, "wall_limit_secs": 3600,
+    tree = provide(str(tmp_path), "1", {"allocated_cpu": 4, "max_rss_bytes": 2_999_999_999, "wall_limit_secs": 3600,
                                         "scratch_limit_bytes": 999, "cpufactor_lrms": 2.0}, draft=True)
-    assert texts(made.path("job")) == {
+    assert texts(tree.path("job")) == {
         "allocated_cpu": "4\n", "max_rss_bytes": "2999999999\n", "wall_limit_secs": "3600\n", "cpufactor_lrms": "2\n",
         "scratch_limit_bytes": "999\n", "allocated_CPU": "4\n", "mem_limit_MB": "2999\n",
         "wall_limit_secs_lrms": "7200\n"}
-    assert Reader.from_environment(made.environment()).read().notes == []
-    made.unset("max_rss_bytes")
-    assert {"max_rss_bytes", "mem_limit_MB"} & texts(made.path("job")).keys() == set()
+    assert Reader.from_environment(tree.environment()).read().notes == []
+    tree.unset("max_rss_bytes")
+    assert {"max_rss_bytes", "mem_limit_MB"} & texts(tree.path("job")).keys() == set()
 
 
 def test_nothing_is_written_where_one_value_is_none(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {})
+    tree = provide(str(tmp_path), "1", {})
     for values in ({"job_id": "x", "allocated_cpu": -1}, {"job_id": "x", "used_CPU": 1}, {"../x": 1}):
         with pytest.raises(UsageError):
-            made.set(values)  # type: ignore[arg-type]
+            tree.set(values)  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         provide(str(tmp_path), "2", {"wall_limit_secs": 0})
-    assert texts(made.path("job")) == {} and len(list(tmp_path.iterdir())) == 1
+    assert texts(tree.path("job")) == {} and len(list(tmp_path.iterdir())) == 1
 
 
 def test_links_in_the_place_of_a_key_are_replaced(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {})
+    tree = provide(str(tmp_path), "1", {})
     (tmp_path / "precious").write_text("precious")
-    os.symlink(tmp_path / "precious", f"{made.path('job')}/job_id")
-    made.set({"job_id": "x"})
-    assert ((tmp_path / "precious").read_text(), texts(made.path("job"))) == ("precious", {"job_id": "x\n"})
+    os.symlink(tmp_path / "precious", f"{tree.path('job')}/job_id")
+    tree.set({"job_id": "x"})
+    assert ((tmp_path / "precious").read_text(), texts(tree.path("job"))) == ("precious", {"job_id": "x\n"})
 
 
 def test_readers_never_see_half_a_value(tmp_path: Path) -> None:
-    made = provide(str(tmp_path), "1", {"hs06": 1})
-    path, seen, done = Path(made.path("machine")) / "hs06", set(), threading.Event()
+    tree = provide(str(tmp_path), "1", {"hs06": 1})
+    path, seen, done = Path(tree.path("machine")) / "hs06", set(), threading.Event()
 
     def look() -> None:
         while not done.is_set():
@@ -121,7 +121,7 @@ def test_readers_never_see_half_a_value(tmp_path: Path) -> None:
     thread = threading.Thread(target=look)
     thread.start()
     for n in range(300):
-        made.set({"hs06": 10 ** (n % 20)})
+        tree.set({"hs06": 10 ** (n % 20)})
     done.set()
     thread.join()
     assert seen <= {f"{10 ** n}\n" for n in range(20)}
@@ -154,14 +154,14 @@ def test_a_full_or_missing_parent_is_told(tmp_path: Path) -> None:
 
 def test_announced_times(tmp_path: Path) -> None:
     clock = Clock()
-    made = provide(str(tmp_path), "1", {"grace_secs_job": 600}, clock=clock)
-    assert made.announce("shutdowntime_job", NOW + 5000.5) == NOW + 5001
-    assert made.announce("shutdowntime_job", NOW + 10) == NOW + 600
+    tree = provide(str(tmp_path), "1", {"grace_secs_job": 600}, clock=clock)
+    assert tree.announce("shutdowntime_job", NOW + 5000.5) == NOW + 5001
+    assert tree.announce("shutdowntime_job", NOW + 10) == NOW + 600
     clock.now += 300
-    assert made.announce("shutdowntime_job", NOW + 600) == NOW + 600       # stands already: it does not move
-    assert made.expire() == ()
+    assert tree.announce("shutdowntime_job", NOW + 600) == NOW + 600       # stands already: it does not move
+    assert tree.expire() == ()
     clock.now += 300
-    assert made.expire() == ("shutdowntime_job",)
-    assert "shutdowntime_job" not in texts(made.path("job"))
+    assert tree.expire() == ("shutdowntime_job",)
+    assert "shutdowntime_job" not in texts(tree.path("job"))
     with pytest.raises(UsageError):
-        made.announce("job_id", NOW)
+        tree.announce("job_id", NOW)

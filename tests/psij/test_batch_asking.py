@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,6 +67,25 @@ def test_an_outage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         f"{executor.name} does not answer; jobs keep their last known states: squeue took longer than 9 s",
         f"{executor.name} answers again",
         f"{executor.name} does not answer; jobs keep their last known states: one; two"]
+
+
+def test_a_question_that_hangs_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A qstat whose qmaster stands still takes a minute to fail: two minutes and a half nobody was told of it."""
+    executor, watcher = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path)), Watcher(("test",))
+    watcher._asked_at, now = 1.0, [1000.0]
+    heard: list[tuple[bool, float | None]] = []
+    monkeypatch.setattr("psij.executors.batch._outage.time",
+                        SimpleNamespace(monotonic=lambda: now[0], time=lambda: 5000 + now[0]))
+
+    def hang(_: list[str]) -> str:
+        for seconds in (20.0,) * 3:
+            now[0] += seconds
+            heard.append(watcher.hears())
+        return "JOBID|STATE|\n"
+
+    monkeypatch.setattr(executor, "_run_command", hang)
+    watcher._poll([Followed(executor, Job(), "1", True)], ["1"])
+    assert heard == [(True, None), (False, 6000.0), (False, 6000.0)] and watcher.hears() == (True, None)
 
 
 def test_accounting_that_is_silent_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

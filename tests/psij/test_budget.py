@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from psij import Job, JobSpec
 from psij.executors.batch._budget import Budget
+from psij.executors.batch._lookout import LOOK_S
+from psij.executors.batch._watch import Watcher, watcher_of
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.slurm import SlurmJobExecutor
 
 
 @pytest.mark.parametrize("a_minute", [2.0, 20.0, 300.0])
@@ -54,3 +60,23 @@ def test_settings_by_the_environment(monkeypatch: pytest.MonkeyPatch, variable: 
         monkeypatch.setenv(variable, text)
         with pytest.raises(ValueError, match=f"{variable} has '{text}', and not a number above 0"):
             BatchSchedulerExecutorConfig()
+
+
+def test_jobs_that_are_submitted_in_a_row_wake_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks the queue looks at the clock every half second, and not once for each job: that was a tenth of the CPU
+    time of a submission."""
+    looked: list[float] = []
+    monkeypatch.setattr(Watcher, "_look", lambda self: looked.append(time.monotonic()))
+    numbers = iter(range(1, 100))
+    monkeypatch.setattr(SlurmJobExecutor, "_run_submit", lambda *_: f"{next(numbers)}\n")
+    executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(
+        work_directory=tmp_path, queue_polling_interval=600, initial_queue_polling_delay=600))
+    began = time.monotonic()
+    for _ in range(40):
+        executor.submit(Job(JobSpec("/bin/true")))
+    try:
+        assert len(looked) <= 2 + (time.monotonic() - began) / LOOK_S
+    finally:
+        watcher = watcher_of(executor)
+        assert watcher is not None
+        watcher.close()

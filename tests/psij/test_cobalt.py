@@ -55,9 +55,9 @@ def test_queue() -> None:
 
 @pytest.mark.parametrize("native", STATES.values(), ids=list(STATES))
 def test_states(native: NativeState) -> None:
-    found = CobaltJobExecutor().parse_status_output(0, QSTAT.replace("running", native.word))
+    statuses = CobaltJobExecutor().parse_status_output(0, QSTAT.replace("running", native.word))
     waits = native.stage in (Stage.WAITING, Stage.HELD, Stage.AGAIN)
-    assert {one.state for name, one in found.items() if name == "603816"} == (
+    assert {one.state for name, one in statuses.items() if name == "603816"} == (
         set() if native.stage is Stage.SILENT else {Q if waits else A})
 
 
@@ -89,9 +89,9 @@ def test_log(said: str, state: JobState, code: int | None, reason: str | None) -
            f"/w/d:e/603816.a-b.cobaltlog:Thu Sep 10 17:36:56 2015 +0000 (UTC) {said}\n"
            "/w/d:e/603817.a-b.cobaltlog:Thu Sep 10 17:35:17 2015 +0000 (UTC) submitted with cwd set to: /home/a b\n"
            "/w/d:e/603818.a-b.cobaltlog:qsub --jobname task completed normally\n")
-    found = parse_log(out)
-    assert found.keys() == {"603816"}
-    status, metadata = found["603816"], found["603816"].metadata or {}
+    ends = parse_log(out)
+    assert ends.keys() == {"603816"}
+    status, metadata = ends["603816"], ends["603816"].metadata or {}
     assert (status.state, status.exit_code, metadata.get("reason")) == (state, code, reason)
     assert (status.time, metadata["submit_time"], metadata["end_time"]) == (1441906616, 1441906517, 1441906616)
 

@@ -530,7 +530,7 @@ CALLED: Final = [(handler, rate) for handler in HANDLERS for rate in RATES] if o
 
 @pytest.mark.parametrize(("handler", "rate"), CALLED)
 def test_a_handler_that_submits_while_the_program_submits(handler: str, rate: str, tmp_path: Path) -> None:
-    program = _handled(HANDLERS[handler], rate, own=25, most=60)
+    program = _handled(HANDLERS[handler], rate, own=12, most=25)
     assert _run(program, tmp_path, []) == (0, "True True ['COMPLETED'] []\n", "")
 
 

@@ -52,8 +52,8 @@ def tagged(**members: Any) -> Identity:
     (Identity(), Claim(frozenset([OTHER]), "bob", "x", 5.0), Verdict.OURS)])
 def test_whose_a_claim_is(identity: Identity, claim: Claim, verdict: Verdict) -> None:
     """Tag, user, name and time have to agree as far as both are known; a stranger is named as one with the reason."""
-    found, why = judge(identity, claim)
-    assert found is verdict and bool(why) is (verdict is not Verdict.OURS)
+    judgement, why = judge(identity, claim)
+    assert judgement is verdict and bool(why) is (verdict is not Verdict.OURS)
 
 
 def test_an_attached_job_sticks_to_the_first_answer() -> None:
@@ -112,10 +112,10 @@ def test_runs_of_one_job(identity: Identity, records: list[RunRecord[float]], ow
 def test_lives_share_out_all_runs(rows: list[tuple[int, bool, str]]) -> None:
     """Each run is of one life, in order of time, and no life has two users."""
     records = [run_of(float(moment), over, user=user) for moment, over, user in rows]
-    found = lives(records)
-    assert sorted(id(run) for life in found for run in life) == sorted(map(id, records))
-    assert all(len({run.claim.user for run in life}) == 1 for life in found)
-    assert all(life == sorted(life, key=lambda run: run.record) for life in found)
+    runs = lives(records)
+    assert sorted(id(run) for life in runs for run in life) == sorted(map(id, records))
+    assert all(len({run.claim.user for run in life}) == 1 for life in runs)
+    assert all(life == sorted(life, key=lambda run: run.record) for life in runs)
 
 
 # --- records ------------------------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def test_strangers_in_sacct(later: list[str], line: str) -> None:
     is in the facts, whether sacct has command lines or not, and all of them are told of."""
     whose = Whose({"7": tagged()})
     text = "\n".join(["|".join(ACCOUNTING), *OLD, row("7", NOW, line=line), *later, ""])
-    found = parse_sacct(0, text, whose)
-    metadata = found["7"].metadata or {}
-    assert (set(found), found["7"].state, metadata["submit_time"], metadata["wall_seconds"], metadata["starts"]) == (
+    ends = parse_sacct(0, text, whose)
+    metadata = ends["7"].metadata or {}
+    assert (set(ends), ends["7"].state, metadata["submit_time"], metadata["wall_seconds"], metadata["starts"]) == (
         {"7"}, C, NOW, 3, 1)
     assert whose.left(["7"])
 
@@ -171,9 +171,9 @@ def test_a_job_of_slurm_is_not_the_array_of_ours_that_has_its_number(line: str, 
                        until=NOW + 21)
     whose = Whose({"7": tagged()} | ({"7_1": element} if asked_elements else {}))
     own = [row("7", NOW, line=LINE)] if has_own else []
-    found = parse_sacct(0, "\n".join(["|".join(ACCOUNTING), *own, *elements_of("7", line), ""]), whose)
-    walls = {native_id: (found[native_id].metadata or {})["wall_seconds"] for native_id in whose.identities
-             if native_id in found}
+    ends = parse_sacct(0, "\n".join(["|".join(ACCOUNTING), *own, *elements_of("7", line), ""]), whose)
+    walls = {native_id: (ends[native_id].metadata or {})["wall_seconds"] for native_id in whose.identities
+             if native_id in ends}
     assert walls == ({"7": 3} if has_own else {}) | ({"7_1": 15} if asked_elements else {})
     assert whose.left(["7"])
 
@@ -185,8 +185,8 @@ def test_an_array_that_was_attached_is_the_sum_of_its_own_elements(tags: frozens
     whose = Whose({"7": Identity(tags, submit_time=NOW + 20), "7_1": tagged()})
     earlier = row("7_1", NOW, line=LINE)
     text = "\n".join(["|".join(ACCOUNTING), earlier, *elements_of("7", line), ""])
-    found = parse_sacct(0, text, whose)
-    assert [(found[native_id].metadata or {})["wall_seconds"] for native_id in ("7", "7_1")] == [30, 3]
+    ends = parse_sacct(0, text, whose)
+    assert [(ends[native_id].metadata or {})["wall_seconds"] for native_id in ("7", "7_1")] == [30, 3]
 
 
 def test_scontrol_sums_no_elements_of_another_array() -> None:
@@ -245,8 +245,8 @@ def test_strangers_in_qacct() -> None:
     whose = Whose({"5": tagged()})
     text = (record(1_507_050_000, 86400) + record(NOW - 9, 500, "bob") + record(1_507_050_000, 86400, task="1")
             + record(NOW, 2) + record(NOW + 900, 700))
-    found = parse_qacct(0, text, whose)
-    assert set(found) == {"5"} and (found["5"].metadata or {})["wall_seconds"] == 2
+    ends = parse_qacct(0, text, whose)
+    assert set(ends) == {"5"} and (ends["5"].metadata or {})["wall_seconds"] == 2
     assert len(whose.left(["5"])) == 4      # why, not which
     assert parse_qacct(0, record(1_507_050_000, 9), Whose({"5": tagged()})) == {}
 
@@ -260,8 +260,8 @@ def test_a_single_job_is_not_the_array_of_ours_that_has_its_number() -> None:
 
     tasks = record(NOW + 1, 30, "1") + record(NOW + 1, 30, "2")
     for text, own in ((tasks, None), (record(NOW, 2, "undefined") + tasks, 2)):
-        found = parse_qacct(0, text, Whose({"5": tagged(), "5.1": tagged()}))
-        walls = {native_id: (status.metadata or {})["wall_seconds"] for native_id, status in found.items()}
+        ends = parse_qacct(0, text, Whose({"5": tagged(), "5.1": tagged()}))
+        walls = {native_id: (status.metadata or {})["wall_seconds"] for native_id, status in ends.items()}
         assert walls == {"5.1": 30, **({} if own is None else {"5": own})}
 
 

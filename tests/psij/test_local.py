@@ -58,8 +58,8 @@ def finish(executor: LocalJobExecutor, job: Job) -> tuple[JobStatus, dict[str, A
 
 
 def gone(pid: int) -> bool:
-    found = process(pid)
-    return found is None or found.state in "ZX"
+    status = process(pid)
+    return status is None or status.state in "ZX"
 
 
 def wait_for(path: Path) -> str:

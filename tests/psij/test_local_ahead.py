@@ -309,8 +309,8 @@ print(*{str(job.wait().state) for job in jobs})
 
 def test_descriptors_that_open_starts_hold_are_given_back(tmp_path: Path) -> None:
     """What single jobs can do with few of them, jobs that are started together can."""
-    made = subprocess.run([sys.executable, "-c", FEW, tmp_path], capture_output=True, text=True, timeout=60)
-    assert (made.stdout, made.stderr) == ("None\n" * 30 + "COMPLETED\n", "")
+    process = subprocess.run([sys.executable, "-c", FEW, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (process.stdout, process.stderr) == ("None\n" * 30 + "COMPLETED\n", "")
     assert [(tmp_path / f"{kind}{n}").read_text() for n in range(30) for kind in "oe"] == ["o\n", "e\n"] * 30
 
 

@@ -50,8 +50,8 @@ def ended(job: Job) -> tuple[JobStatus, dict[str, Any]]:
 
 
 def gone(pid: int) -> bool:
-    found = process(pid)
-    return found is None or not found.living
+    status = process(pid)
+    return status is None or not status.living
 
 
 def gone_for_sure(pid: int) -> bool:
@@ -166,7 +166,7 @@ def test_cancel_from_the_callback_of_queued(executor: LocalJobExecutor) -> None:
 
 
 def test_many_are_canceled_at_once(executor: LocalJobExecutor) -> None:
-    jobs = [make("sleep 60") for _ in range(100)]
+    jobs = [make("sleep 60") for _ in range(50)]
     for job in jobs:
         executor.submit(job)
     start = time.monotonic()

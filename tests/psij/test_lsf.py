@@ -150,9 +150,9 @@ Summary of time in seconds spent in various states by  Fri Sep 19 11:30:00
 
 def test_history() -> None:
     """The wording is that of bhist(1) and of public clients' tests."""
-    found = parse_bhist(0, HISTORY)
+    ends = parse_bhist(0, HISTORY)
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
-                  (status.metadata or {}).get("signal")) for key, status in found.items()} == {
+                  (status.metadata or {}).get("signal")) for key, status in ends.items()} == {
         "100": (C, 0, None, None), "101": (F, 3, None, None), "102": (X, None, None, None),
         "103": (F, None, "timeout", None), "104": (A, None, None, None), "105": (F, 139, "signal", 11)}
     assert parse_bhist(255, "No matching job found\n") == {}
@@ -221,8 +221,8 @@ def test_directives(members: dict[str, object], expected: list[str]) -> None:
     ({"lsf.u": "a\"b'c"}, "both kinds of quotes"), ({"lsf.u": "a\\"}, "backslash"), ({"lsf.u": ""}, "empty"),
     ({"lsf.u": "a #b"}, "begins with '#'")])
 def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], message: str) -> None:
-    said = refusal(quick, attributes=JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes))
-    assert message in said and f"custom attribute {next(iter(attributes))!r}" in said
+    reason = refusal(quick, attributes=JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes))
+    assert message in reason and f"custom attribute {next(iter(attributes))!r}" in reason
 
 
 @pytest.mark.parametrize(("members", "message"), [

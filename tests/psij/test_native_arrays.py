@@ -88,9 +88,9 @@ JobId=24 ArrayJobId=6 ArrayTaskId=1 ArrayTaskThrottle=2 JobState=FAILED Reason=N
 
 
 def test_scontrol_names_elements_as_squeue_does() -> None:
-    found = parse_scontrol(0, SCONTROL)
-    assert states(found, "6") == {"6_4-5%2": Q, "6_3": A, "6_1": F, "6": A}
-    assert found["6_1"].exit_code == 200
+    ends = parse_scontrol(0, SCONTROL)
+    assert states(ends, "6") == {"6_4-5%2": Q, "6_3": A, "6_1": F, "6": A}
+    assert ends["6_1"].exit_code == 200
 
 
 def test_elements_that_wait_are_listed_one_by_one_where_one_is_asked_for() -> None:
@@ -108,11 +108,11 @@ def test_tasks_in_qstat() -> None:
 
 
 def test_tasks_in_qacct() -> None:
-    found = parse_qacct(0, (FIXTURES / "gridengine-8.1.9" / "qacct-array.txt").read_text())
-    (whole,) = {one for one in found if "." not in one}
-    tasks = {one.partition(".")[2]: status for one, status in found.items() if "." in one}
-    assert found[whole].state is (F if any(one.state is F for one in tasks.values()) else C)
-    seconds = [(one.metadata or {})["wall_seconds"] for one in (found[whole], *tasks.values())]
+    ends = parse_qacct(0, (FIXTURES / "gridengine-8.1.9" / "qacct-array.txt").read_text())
+    (whole,) = {one for one in ends if "." not in one}
+    tasks = {one.partition(".")[2]: status for one, status in ends.items() if "." in one}
+    assert ends[whole].state is (F if any(one.state is F for one in tasks.values()) else C)
+    seconds = [(one.metadata or {})["wall_seconds"] for one in (ends[whole], *tasks.values())]
     assert len(tasks) > 1 and seconds[0] == sum(seconds[1:])
 
 
@@ -166,12 +166,12 @@ def specs(indices: Sequence[int], text: str = "exit $(({0} == 3 ? 7 : 0)) # {0:0
 def test_one_specification_gives_all(indices: set[int], text: str) -> None:
     """Where one is found its marks give the texts of all; that none is found costs nothing but commands."""
     order = sorted(indices)
-    found = pattern_of(specs(order, text), order)
-    if found is not None:
+    pattern = pattern_of(specs(order, text), order)
+    if pattern is not None:
         from psij.executors.batch._array_jobs import _filled, texts_of
         for n, spec in zip(order, specs(order, text), strict=True):
-            assert [_filled(one, n) for one in texts_of(found)] == list(texts_of(spec))
-    assert found is not None or text in ("{0}1", "1{0}", "{0}{0}", "0{0}", "x0{0:03d}/{0}", "a{0:04d}0{0}")
+            assert [_filled(one, n) for one in texts_of(pattern)] == list(texts_of(spec))
+    assert pattern is not None or text in ("{0}1", "1{0}", "{0}{0}", "0{0}", "x0{0:03d}/{0}", "a{0:04d}0{0}")
 
 
 @pytest.mark.parametrize("others", [
@@ -179,10 +179,10 @@ def test_one_specification_gives_all(indices: set[int], text: str) -> None:
     {"arguments": ["-c", "2", "more"]}, {"stdout_path": None}, {"arguments": ["-c", "3"]},
     {"arguments": ["-c", "2\ufdd0"]}])
 def test_what_differs_by_more_is_no_array(others: dict[str, object]) -> None:
-    made = specs([1, 2, 3], "{0}")
+    specifications = specs([1, 2, 3], "{0}")
     for name, value in others.items():
-        setattr(made[1], name, value)
-    assert pattern_of(made, [1, 2, 3]) is None
+        setattr(specifications[1], name, value)
+    assert pattern_of(specifications, [1, 2, 3]) is None
 
 
 @pytest.mark.parametrize(("numbers", "text"), [
@@ -216,9 +216,9 @@ def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def submitted(stand: Stand, indices: Sequence[int], text: str = "exit $(({0} == 3 ? 7 : 0)) # {0:04d}",
               most: int | None = None) -> tuple[list[Job], JobArray]:
-    made = specs(indices, text)
-    (array,) = stand.executor.arrays(made, indices, most)
-    jobs = [Job(spec) for spec in made]
+    specifications = specs(indices, text)
+    (array,) = stand.executor.arrays(specifications, indices, most)
+    jobs = [Job(spec) for spec in specifications]
     for job, number in zip(jobs, array.indices, strict=True):
         job._id = array.element_tag(number)
     stand.executor.submit_array(jobs, array)

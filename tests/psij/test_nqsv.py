@@ -28,8 +28,8 @@ def test_states() -> None:
     assert set(STATES) == {"QUE", "RUN", "WAT", "HLD", "SUS", "ARI", "TRS", "EXT", "PRR", "POR", "MIG",
                                           "STG"}
     out = "".join(f"{number}.nqsv  {word}\n" for number, word in enumerate(STATES))
-    found = NQSVJobExecutor().parse_status_output(0, out)
-    assert not any(status.final for status in found.values()) and len(found) == 11
+    statuses = NQSVJobExecutor().parse_status_output(0, out)
+    assert not any(status.final for status in statuses.values()) and len(statuses) == 11
 
 
 @pytest.mark.parametrize(("code", "out", "ids"), [

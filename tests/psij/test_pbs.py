@@ -51,32 +51,32 @@ def test_recorded_queue(name: str) -> None:
 
 
 def test_recorded_suspended_and_rerun() -> None:
-    found = PBSJobExecutor().parse_status_output(0, recorded("qstat-susp.json"))
-    assert (found["37.head"].state, (found["37.head"].metadata or {})["phase"]) == (A, "SUSPENDED")
+    statuses = PBSJobExecutor().parse_status_output(0, recorded("qstat-susp.json"))
+    assert (statuses["37.head"].state, (statuses["37.head"].metadata or {})["phase"]) == (A, "SUSPENDED")
 
 
 def test_recorded_ends() -> None:
     """Substate and exit status are read together: only both say how a job of PBS ended."""
-    found = PBSJobExecutor()._parse_history(0, recorded("qstat-x-f.txt"))
+    ends = PBSJobExecutor()._parse_history(0, recorded("qstat-x-f.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"))
-            for key, status in found.items() if key in (
+            for key, status in ends.items() if key in (
                 "0.head", "2.head", "6.head", "7.head", "9.head", "11.head", "12.head", "25.head", "26.head",
                 "43.head")} == {
         "0.head": (C, 0, None), "2.head": (F, 127, None), "6.head": (F, None, "dependency"), "7.head": (X, None, None),
         "9.head": (F, None, "timeout"), "11.head": (X, None, None), "12.head": (X, None, None),
         "25.head": (F, 3, None), "26.head": (F, 139, None), "43.head": (F, None, "dependency")}
-    assert all(status.final for status in found.values())
+    assert all(status.final for status in ends.values())
 
 
 def test_recorded_usage() -> None:
-    found = PBSJobExecutor()._parse_history(0, recorded("qstat-x-f.txt"))
-    assert found["1.head"].time == 1795249226 and found["1.head"].metadata == {
+    ends = PBSJobExecutor()._parse_history(0, recorded("qstat-x-f.txt"))
+    assert ends["1.head"].time == 1795249226 and ends["1.head"].metadata == {
         "native_state": "F", "queue": "workq", "submit_time": 1795249223, "start_time": 1795249223,
         "end_time": 1795249226, "nodes": ["head"], "node_count": 1, "processors": 3, "wall_seconds": 3,
         "cpu_seconds": 1, "memory_max_bytes": 55148 << 10, "account": "chem", "machine": "head"}
-    assert "memory_max_bytes" not in (found["2.head"].metadata or {})       # 0kb: it was over before the first sample
-    assert (found["15.head"].metadata or {})["starts"] == 2
-    assert "start_time" not in (found["12.head"].metadata or {})
+    assert "memory_max_bytes" not in (ends["2.head"].metadata or {})       # 0kb: it was over before the first sample
+    assert (ends["15.head"].metadata or {})["starts"] == 2
+    assert "start_time" not in (ends["12.head"].metadata or {})
 
 
 def test_recorded_unknown() -> None:
@@ -139,8 +139,8 @@ def test_a_variable_that_looks_like_a_job() -> None:
     plain = fake.plain("1.head", {"job_state": "R", "Variable_List": {
         "A": "\n    job_state = F\n    Exit_status = 0\n\nJob Id: 2.head\n    job_state = F\n    Exit_status = 0"}})
     out = plain + "\n" + fake.plain("2.head", {"job_state": "Q"}) + "\n"
-    found = PBSJobExecutor().parse_status_output(0, out)
-    assert {key: status.state for key, status in found.items()} == {"1.head": A}
+    statuses = PBSJobExecutor().parse_status_output(0, out)
+    assert {key: status.state for key, status in statuses.items()} == {"1.head": A}
 
 
 # --- on the stand-in -------------------------------------------------------------------------------------------------
@@ -281,8 +281,8 @@ def test_custom_name_wins_over_that_of_the_executable() -> None:
     ({"pbs.A b": "x"}, "not the name of an option"), ({"pbs.M": "a\n#PBS -p 1"}, "line break"),
     ({"pbs.M": "a\"b'c"}, "both kinds of quotes"), ({"pbs.M": "a\\"}, "backslash"), ({"pbs.M": ""}, "empty")])
 def test_custom_attributes_refused(quick: Stand, attributes: dict[str, object], message: str) -> None:
-    said = refusal(quick, attributes=JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes))
-    assert message in said and f"custom attribute {next(iter(attributes))!r}" in said
+    reason = refusal(quick, attributes=JobAttributes(timedelta(minutes=1), account="x", custom_attributes=attributes))
+    assert message in reason and f"custom attribute {next(iter(attributes))!r}" in reason
 
 
 @pytest.mark.parametrize(("members", "message"), [

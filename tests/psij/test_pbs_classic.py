@@ -27,11 +27,11 @@ def recorded(name: str) -> str:
 
 def test_recorded_queue() -> None:
     """No exit status is told: one that ran ended in an unknown way, one that did not has not been launched."""
-    found = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f.txt"))
-    assert {key: (status.state, (status.metadata or {}).get("reason")) for key, status in found.items()} == {
+    statuses = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f.txt"))
+    assert {key: (status.state, (status.metadata or {}).get("reason")) for key, status in statuses.items()} == {
         "1": (F, "unknown-exit"), "2": (A, None), "7": (A, None), "4": (Q, None), "5": (Q, None),
         "6": (F, "unknown-exit"), "3": (Q, None)}
-    assert found["2"].metadata == {
+    assert statuses["2"].metadata == {
         "native_state": "R", "queue": "batch", "account": "chem", "submit_time": 1795249443,
         "nodes": ["node1", "node2"], "node_count": 2, "processors": 2}
     ends = PBSClassicJobExecutor().parse_status_output(0, recorded("qstat-f-end.txt"))

@@ -51,16 +51,16 @@ def test_recorded_running_job() -> None:
 def test_recorded_ends() -> None:
     """The fields failed and exit_status of qacct are read together, as accounting(5) and sge_status(5) explain them:
     the job that exited with 100 (failed 30) ran, those with 26 and 28 never did."""
-    found = parse_qacct(0, recorded("qacct-j-all.txt"))
+    ends = parse_qacct(0, recorded("qacct-j-all.txt"))
     assert {key: (status.state, status.exit_code, (status.metadata or {}).get("reason"),
-                  (status.metadata or {}).get("signal")) for key, status in found.items() if "." not in key} == {
+                  (status.metadata or {}).get("signal")) for key, status in ends.items() if "." not in key} == {
         "1": (C, 0, None, None), "2": (F, 3, None, None), "4": (F, 139, "signal", 11), "3": (C, 0, None, None),
         "14": (C, 0, None, None), "11": (F, 137, "signal", 9), "15": (F, 100, None, None),
         "8": (F, 137, "timeout", 9), "9": (F, 138, "timeout", 10), "5": (C, 0, None, None),
         "20": (F, 1, None, None),
         "16": (F, None, "launch", None), "27": (C, 0, None, None), "18": (C, 0, None, None), "17": (C, 0, None, None),
         "13": (C, 0, None, None)}
-    assert (found["14"].metadata or {})["starts"] == 2
+    assert (ends["14"].metadata or {})["starts"] == 2
 
 
 @pytest.mark.parametrize("failed", range(40))
@@ -104,7 +104,8 @@ def test_an_array_of_which_a_task_runs_again(failed: str, found: set[str]) -> No
 
 
 def test_recorded_run_that_was_put_back() -> None:
-    """qacct has no times of it; that it ran is what its ``failed`` says, and so both runs are counted."""
+    """qacct has no times of it; that it ran is what its ``failed`` says, and so both runs are counted. The qsub_time of
+    the second one is that at which it was put back, by which a job was submitted after its first start."""
     status = parse_qacct(0, recorded("qacct-rescheduled.txt"))["202"]
     assert status.metadata is not None and status.metadata.pop("attempts") == [
         {"native_state": "failed 25  : rescheduling", "exit_code": 0, "wall_seconds": 0.0, "nodes": ["localhost"]},
@@ -113,7 +114,7 @@ def test_recorded_run_that_was_put_back() -> None:
     assert (status.state, status.exit_code, status.time) == (C, 0, 1795438803) and status.metadata == {
         "native_state": "done", "start_time": 1795438799, "end_time": 1795438803, "wall_seconds": 4,
         "cpu_seconds": pytest.approx(0.025), "memory_max_bytes": int(4.633 * (1 << 20)), "processors": 1,
-        "queue": "all.q", "submit_time": 1795438794, "starts": 2, "nodes": ["localhost"], "node_count": 1}
+        "queue": "all.q", "starts": 2, "nodes": ["localhost"], "node_count": 1}
 
 
 @pytest.mark.parametrize("last", [

@@ -302,8 +302,8 @@ def test_directives(members: dict[str, object], expected: dict[str, str | None])
     ("slurm.nice", {1}, "must be text, a number"), ("slurm.a b", "x", "is not the name of an option"),
     ("slurm.constraint", "a\n#SBATCH --nice=1", "line break"), ("slurm.-x", "1", "is not the name of an option")])
 def test_custom_attributes_refused(quick: Stand, name: str, value: object, message: str) -> None:
-    said = refusal(quick, attributes=JobAttributes(custom_attributes={name: value}))
-    assert message in said and f"custom attribute {name!r}" in said
+    reason = refusal(quick, attributes=JobAttributes(custom_attributes={name: value}))
+    assert message in reason and f"custom attribute {name!r}" in reason
 
 
 def test_variables_of_sbatch_do_not_win(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,8 +149,8 @@ def test_no_spoilt_answer_finds_another_job(stand: Stand, monkeypatch: pytest.Mo
     for _, out in answers:
         for how, text in _spoilt(out):
             monkeypatch.setattr(executor, "_ask", lambda command, text=text: (0, text))
-            found, _ = executor._look_up([tag])
-            assert how.startswith(("without its first", "/")) or set(found.get(tag, ())) <= truth, (how, found)
+            ids, _ = executor._look_up([tag])
+            assert how.startswith(("without its first", "/")) or set(ids.get(tag, ())) <= truth, (how, ids)
 
 
 @pytest.mark.parametrize("out", _OTHERS)

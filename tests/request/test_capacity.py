@@ -196,16 +196,16 @@ def test_exactly_the_totals_meet_and_one_unit_less_does_not(text: str) -> None:
     exact = Offer.of([offered(total, total.value) for total in totals])
     if not exact.properties:
         return
-    found = match(request, exact)
-    assert found.met, "\n".join(found.lines())
+    verdict = match(request, exact)
+    assert verdict.met, "\n".join(verdict.lines())
     nodes = next((total.value for total in totals if total.identity[0] == "NodeCount"), Fraction(1))
     for less in totals:
         if (less.identity[0] == "NodeCount" and less.value == 1) or (
                 less.identity[0] == "Processors" and less.value <= nodes) or not less.known:
             continue            # every offer has one, and as many processors as nodes
         short = Offer.of([offered(t, t.value - 1 if t is less else t.value) for t in totals])
-        found = match(request, short)
-        assert not found.met, (less, "\n".join(found.lines()))
+        verdict = match(request, short)
+        assert not verdict.met, (less, "\n".join(verdict.lines()))
 
 
 def test_offers_may_be_given_per_node() -> None:

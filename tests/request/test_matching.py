@@ -341,11 +341,11 @@ def test_bare_properties_count_while_a_job_waits() -> None:
 def test_task_groups_are_levels_of_their_own() -> None:
     job = Job([asks(prop("Processors", 12)), TaskGroup([asks(prop("Processors", 8))]),
                TaskGroup([asks(prop("Processors", 4)), TaskDefaults([asks(prop("Memory", 1))])])])
-    found = request_of(job)
-    assert [level.name for level in found.levels] == ["Job", "TaskGroup 1", "TaskGroup 2", "TaskGroup 2 Task 1"]
+    request = request_of(job)
+    assert [level.name for level in request.levels] == ["Job", "TaskGroup 1", "TaskGroup 2", "TaskGroup 2 Task 1"]
     offer = Offer.of([prop("Processors", 12), prop("Memory", 64)])
     assert match(job, offer).met and not match(job, offer, strict=True).met
-    assert "TaskGroup 2: Processors = 4" in str(found)
+    assert "TaskGroup 2: Processors = 4" in str(request)
     assert any("TaskGroup 2" in line for line in match(job, offer).lines())
 
 
@@ -360,8 +360,8 @@ def test_task_groups_against_task_groups() -> None:
 def test_defaults_take_part() -> None:
     job = Job([prop("Name", "x"), TaskGroupDefaults([asks(prop("Feature", "fast"))])])
     defaults = JobDefaults([asks(prop("Memory", 8))])
-    found = request_of(job, defaults)
-    assert str(found) == "Job: Memory = 8\nTaskGroup 1: Feature = fast"
+    request = request_of(job, defaults)
+    assert str(request) == "Job: Memory = 8\nTaskGroup 1: Feature = fast"
     document = Document(JobGroup([defaults, job]))
     assert match(document, Offer.of([prop("Memory", 8), prop("Feature", "fast")])).met
     assert not match(document, Offer.of([prop("Memory", 8)])).met
@@ -373,8 +373,8 @@ def test_all_jobs_of_a_group_take_part() -> None:
     second = Job([prop("Id", "b"), TaskGroup([asks(prop("Processors", 2))])])
     document = Document(JobGroup([prop("Id", "g"), first, second]))
     assert match(document, Offer.of([prop("Memory", 8), prop("Processors", 2)])).met
-    found = match(document, Offer.of([prop("Memory", 8)]))
-    assert not found.met and "\n".join(found.lines()) == """\
+    verdict = match(document, Offer.of([prop("Memory", 8)]))
+    assert not verdict.met and "\n".join(verdict.lines()) == """\
 ? all levels
   + Job a
     + Memory = 8: offered 8
@@ -473,9 +473,9 @@ def test_an_alternative_that_the_rest_excludes_is_not_taken() -> None:
 def test_wishes_patterns_and_mere_exclusions_are_dropped() -> None:
     wish, match_, other, most = (prop("Memory", 1, preference="-1"), prop("Queue", "a.*", op="Match"),
                                  prop("Feature", "slow", op="NE"), prop("Disk", 4, op="LE"))
-    found = least_request(asks(wish, match_, other, most, prop("User", "amy")))
-    assert [v.property for v in found.values] == [prop("User", "amy")]
-    assert set(found.dropped) == {wish, match_, other, most}
+    least = least_request(asks(wish, match_, other, most, prop("User", "amy")))
+    assert [v.property for v in least.values] == [prop("User", "amy")]
+    assert set(least.dropped) == {wish, match_, other, most}
 
 
 @pytest.mark.parametrize(("unit", "power"), [("GB", 30), ("PB", 50), ("DB", 100)])
@@ -487,18 +487,18 @@ def test_a_byte_more_is_a_byte_more(unit: str, power: int) -> None:
 
 
 def test_contradictions() -> None:
-    found = least_request(asks(prop("Processors", 4), prop("Processors", 5), prop("Queue", "a"), prop("Queue", "b")))
-    assert not found.possible
-    assert [v.property.text for v in found.values] == ["4", "a"]
+    least = least_request(asks(prop("Processors", 4), prop("Processors", 5), prop("Queue", "a"), prop("Queue", "b")))
+    assert not least.possible
+    assert [v.property.text for v in least.values] == ["4", "a"]
     assert not least_request(asks(prop("Processors", 4, op="GT"), prop("Processors", 5, op="LT"))).possible
 
 
 def test_the_least_request_of_the_elaborate_example() -> None:
-    found = least_request(asks(prop("Processors", 12, group="-1"), prop("Processors", 16, conj="Or", group="1"),
+    least = least_request(asks(prop("Processors", 12, group="-1"), prop("Processors", 16, conj="Or", group="1"),
                                prop("Memory", 512), prop("Node", "fr15n.*", aggregation="Pattern")))
-    first = found.first("Processors")
+    first = least.first("Processors")
     assert first is not None and (first.property, first.exact) == (prop("Processors", 12), False)
-    assert found.first("Node", aggregation="Pattern") is not None and found.first("Disk") is None
+    assert least.first("Node", aggregation="Pattern") is not None and least.first("Disk") is None
 
 
 _AMOUNTS = st.builds(

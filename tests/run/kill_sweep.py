@@ -6,7 +6,10 @@ attempt), array (submit one of three elements), route (slurm refuses a job, whic
 too long at slurm, and is moved to sge) or parts (of a group one job is refused by slurm, another goes to sge); every
 STEP-th line that the client executes in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each
 a JSON line: the line's number, where it is, and what was found afterwards. Lines of threads count where these stage
-files or do what is wanted at ends.
+files or do what is wanted at ends. With a STEP of 0 or below, only those lines count before which the client has
+written something, and what Python tells its audit hooks that changes something (a process, a name, a signal), in all
+threads: between two of these nobody else can see a difference, so that a hundred of them stand for all lines. 0 takes
+each of them, -N every N-th.
 Forked, not started anew each time, because that takes most of the time.
 """
 
@@ -44,6 +47,11 @@ _FAKES = {"slurm": slurm, "sge": sge}
 _TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
 _IMPORTED = (batch, _sge_module, _slurm_module)
 _OF_THREADS = tuple(str(module.__file__) for module in (_local_staging, staging, on_end, crew))  # traced in threads too
+#: What others could see of a client, as Python's audit hooks call it, and the flags of a file that is to be written.
+_EFFECTS = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate",
+                      "os.utime", "os.chmod", "os.fork", "os.posix_spawn", "subprocess.Popen", "os.kill", "os.killpg",
+                      "socket.connect", "socket.sendto", "socket.sendmsg"})
+_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 #: What is wanted at each end: its key is written down.
 HOOK = "/bin/sh -c 'echo $SSSJOB_IDEMPOTENCY_KEY >> keys'"
 CONFIG: dict[str, Any] = {"queue_polling_interval": 0.3, "initial_queue_polling_delay": 0.1, "command_timeout": 20,
@@ -147,25 +155,56 @@ def _act(executor: str, action: str, folder: Path) -> None:
         client.wait(["@1"], 60)
 
 
-def _killed_at(count: int, act: Callable[[], None], report: int) -> None:
-    """Do something, and die at that line; what was executed goes to the report: how many lines, and the last one."""
-    seen = 0
+class _Points:
+    """Counts what a client does, and ends it at one of them; what was counted goes to the report, and where it was."""
 
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal seen
+    def __init__(self, count: int, report: int) -> None:
+        self.count, self.report, self.seen, self.written = count, report, 0, -1
+
+    def reached(self, where: str) -> None:
+        """Count one, and die if it is this one."""
+        self.seen += 1
+        if self.seen == self.count:
+            os.write(self.report, json.dumps([self.seen, where]).encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """Count a line, as a trace function."""
         if not frame.f_code.co_filename.startswith(_TRACED):
             return None
         if event == "line":
-            seen += 1
-            if seen == count:
-                where = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-                os.write(report, json.dumps([seen, where]).encode())
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
+            self.reached(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+        return self.line
+
+    def line_after_writing(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """Count a line if something was written before it, by whatever thread."""
+        if event == "line" and (written := self._written()) != self.written:
+            self.written = written
+            return self.line(frame, event, argument) and self.line_after_writing
+        return self.line_after_writing if frame.f_code.co_filename.startswith(_TRACED) else None
+
+    @staticmethod
+    def _written() -> int:
+        """How many times this process has written."""
+        with open("/proc/self/io", encoding="ascii") as stream:
+            return int(next(line for line in stream if line.startswith("syscw")).split()[1])
+
+    def event(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Count what is about to be done, as an audit hook."""
+        if name in _EFFECTS or (name == "open" and isinstance(arguments[2], int) and arguments[2] & _TO_WRITE):
+            self.reached(name)
+
+
+def _killed_at(count: int, act: Callable[[], None], report: int, effects: bool) -> None:
+    """Do something, and die at that line, or at that effect."""
+    points = _Points(count, report)
+    trace = points.line_after_writing if effects else points.line
 
     def trace_thread(frame: FrameType, event: str, argument: Any) -> Any:
         return trace(frame, event, argument) if frame.f_code.co_filename.startswith(_OF_THREADS) else None
 
+    if effects:
+        sys.addaudithook(points.event)
     sys.settrace(trace)
     threading.settrace(trace_thread)
     try:
@@ -173,7 +212,8 @@ def _killed_at(count: int, act: Callable[[], None], report: int) -> None:
     finally:
         sys.settrace(None)
         threading.settrace(None)
-        os.write(report, json.dumps([seen, "end"]).encode())
+        os.write(report, json.dumps([points.seen, "end"]).encode())
+        points.count = 0
 
 
 def _in_child(act: Callable[[], None]) -> None:
@@ -203,13 +243,13 @@ def truth(executor: str, folder: Path) -> dict[str, Any]:
             "left": [name for name in ("kept", "moved", "rest") if (folder / name).exists()]}
 
 
-def _point(executor: str, action: str, count: int, folder: Path) -> bool:
+def _point(executor: str, action: str, count: int, effects: bool, folder: Path) -> bool:
     """One kill and what comes after it, as a line; whether the client came to its end before."""
     prepared(executor, folder)
     if action in _ROUTES:
         _second_site(folder)
     read, write = os.pipe()
-    _in_child(lambda: _killed_at(count, lambda: _act(executor, action, folder), write))
+    _in_child(lambda: _killed_at(count, lambda: _act(executor, action, folder), write, effects))
     lines, where = json.loads(os.read(read, 1000))
     client = _client(folder)
     accepted = bool(client.journal.rows() or routing.open_routes(client.journal))
@@ -237,7 +277,7 @@ def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> No
         count = first
         while not (folder / "over").exists():
             yield count
-            count += step
+            count += abs(step) or 1
 
     if executor in _FAKES:
         forks.shared()                  # one server for all lanes
@@ -247,7 +287,7 @@ def sweep(executor: str, action: str, step: int, first: int, folder: Path) -> No
         if pid == 0:
             code = 0
             try:
-                if _point(executor, action, count, folder / str(count)):
+                if _point(executor, action, count, step < 1, folder / str(count)):
                     (folder / "over").touch()
             except BaseException as error:
                 code = 1

@@ -64,9 +64,9 @@ class Desk:
     def submit(self, text: str, policy: Policy = Policy.REJECT, **members: Any) -> Submission:
         """Submit a document, which must be taken."""
         client = self.client(**members)
-        made = client.submit(read_document(text.encode()), self.executor, cwd=self.folder, policy=policy)
-        assert made is not None, [str(f) for f in client.findings]
-        return made
+        submission = client.submit(read_document(text.encode()), self.executor, cwd=self.folder, policy=policy)
+        assert submission is not None, [str(f) for f in client.findings]
+        return submission
 
     def refused(self, text: str) -> list[tuple[str, str]]:
         """Rules and subjects of what rejects a document."""

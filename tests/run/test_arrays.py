@@ -53,17 +53,17 @@ def test_what_is_none(text: str) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=5))
 def test_indices_are_those_of_all_ranges(ranges: list[tuple[int, int, int]]) -> None:
-    made = Array.of(",".join(f"{first}-{first + more}:{step}" for first, more, step in ranges))
-    assert set(made.indices) == {n for first, more, step in ranges for n in range(first, first + more + 1, step)}
-    assert list(made.indices) == sorted(set(made.indices)) and made.size >= len(made.indices)
+    indices = Array.of(",".join(f"{first}-{first + more}:{step}" for first, more, step in ranges))
+    assert set(indices.indices) == {n for first, more, step in ranges for n in range(first, first + more + 1, step)}
+    assert list(indices.indices) == sorted(set(indices.indices)) and indices.size >= len(indices.indices)
 
 
 def test_gigantic_ones_are_refused_before_they_are_counted_out(tmp_path: Path) -> None:
     for text in ("1-999999999", f"0-{LIMITS.array_elements}"):
         findings = Findings()
-        made = make_plan(read(shell("true", array(text))), findings, cwd=tmp_path)
+        plan = make_plan(read(shell("true", array(text))), findings, cwd=tmp_path)
         assert [(f.rule, f.subject) for f in findings.rejecting()] == [("SSS110", "array_elements")]
-        assert made.jobs == []
+        assert plan.jobs == []
         group_ = expand(read(shell("true", array(text))), findings := Findings())
         assert [f.subject for f in findings.rejecting()] == ["array_elements"]
         assert group_ == read(shell("true", array(text)))
@@ -154,14 +154,14 @@ def managed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("text", "commands"), [("1-4", 1), ("0-6:2%2", 1), ("3,5,6,20", 1), ("7", 1)])
 def test_one_command_for_all_elements(managed: Desk, text: str, commands: int) -> None:
-    made = managed.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran", array(text)))
+    submission = managed.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran", array(text)))
     indices = [str(n) for n in Array.of(text).indices]
     assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == commands
     assert sorted(managed.text("ran").split(), key=int) == indices
     intents = [data for n in indices for data in managed.events(f"a_{n}", "intent")]
     natives = [data["native_id"] for n in indices for data in managed.events(f"a_{n}", "native")]
     assert len(intents) == len(set(natives)) == len({data["tag"] for data in intents}) == len(indices)
-    assert [job.plan.label for job in made.jobs] == [f"a_{n}" for n in indices]
+    assert [job.plan.label for job in submission.jobs] == [f"a_{n}" for n in indices]
     if len(indices) > 1:
         assert len({data["array"]["tag"] for data in intents}) == 1
         assert [one.replace(".", "_") for one in natives] == [f"1_{data['array']['number']}" for data in intents]
@@ -336,6 +336,6 @@ def test_expanded() -> None:
 
 
 def test_a_single_job_becomes_a_group() -> None:
-    made = expand(read(shell("true", array("1-2"))), Findings())
-    (found,) = made.groups()
-    assert (found.value("Id"), [job.value("Id") for job in found.jobs]) == ("a", ["a_1", "a_2"])
+    expanded = expand(read(shell("true", array("1-2"))), Findings())
+    (group,) = expanded.groups()
+    assert (group.value("Id"), [job.value("Id") for job in group.jobs]) == ("a", ["a_1", "a_2"])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from sssjob.errors import UsageError
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
 from sssjob.xml.reader import read_document
@@ -80,6 +81,10 @@ def test_jobs_of_another_cluster_are_left_alone(twins: Twins) -> None:
     twins.at("there")
     assert desk.wait("a") == {"a": ("canceled", None)}      # the wish was kept
     assert next(job for job in there.jobs() if job["id"] == "1")["canceled"] is True
+    twins.at("here")
+    with pytest.raises(UsageError, match=r"@1 was submitted on another cluster, .*there.*: run its jobs"):
+        desk.client().again(1, [0])     # it would run beside other files, for another account
+    assert len(here.jobs()) == 1
 
 
 def test_a_lost_submission_is_looked_for_where_it_was_made(twins: Twins) -> None:
@@ -119,8 +124,8 @@ def test_no_dependency_on_a_job_of_another_cluster(twins: Twins) -> None:
     desk.submit(shell("sleep 600", name="a"))
     here = twins.at("here")
     here.stranger()
-    made = desk.submit(shell("true", after("a", "OnExit"), name="b"))
-    assert made.jobs[0].word == "waiting" and len(here.jobs()) == 1
+    submission = desk.submit(shell("true", after("a", "OnExit"), name="b"))
+    assert submission.jobs[0].word == "waiting" and len(here.jobs()) == 1
 
 
 def test_a_cap_counts_jobs_of_its_cluster(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:

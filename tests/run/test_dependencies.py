@@ -204,9 +204,9 @@ def test_a_job_of_the_journal_that_has_ended(desk: Desk) -> None:
 
 def test_a_native_id_that_nobody_here_knows(slurm: Desk) -> None:
     findings = Findings()
-    made = slurm.client(findings=findings).submit(
+    submission = slurm.client(findings=findings).submit(
         read_document(shell("true", after("4711"), name="x").encode()), "slurm", cwd=slurm.folder)
-    assert made is not None
+    assert submission is not None
     assert [(f.rule, f.severity) for f in findings if f.subject == "Dependency"] == [("SSS504", "warning")]
     assert slurm.told("x")["slurm.dependency"] == "afterok:4711"
     assert slurm.wait("x") == {"x": ("done", 0)}

@@ -28,15 +28,15 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize(("executor", "said"), [
+@pytest.mark.parametrize(("executor", "expected"), [
     ("slurm", {"slurm.begin": "uts1795262401"}), ("sge", {"sge.a": "202611210700.01"}),
     ("pbs", {"pbs.a": "202611210700.01"}), ("pbs_classic", {"pbs.a": "202611210700.01"}),
     ("lsf", {"lsf.b": "2026:11:21:07:01"}), ("flux", {"flux.dependency": "begin-time:1795262401"}),
     ("cobalt", None), ("htcondor", None), ("nqsv", None)])
 @pytest.mark.usefixtures("new_york")
-def test_what_is_said(executor: str, said: dict[str, object] | None) -> None:
+def test_what_is_said(executor: str, expected: dict[str, object] | None) -> None:
     """Rounded up: never before."""
-    assert JobExecutor.get_instance(executor).begin_attributes(NOON + 0.5) == said  # type: ignore[attr-defined]
+    assert JobExecutor.get_instance(executor).begin_attributes(NOON + 0.5) == expected  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("executor", ["sge", "pbs", "lsf"])
@@ -73,10 +73,10 @@ def test_it_is_submitted_at_once(desk: Desk) -> None:
     def job(name: str, at: int, *more: str) -> str:
         return shell(f"echo {name}; sleep 60", f"<EligibleTime>{at}</EligibleTime>", *more, name=name)
 
-    made = desk.submit(group(job("later", later), job("past", 1), job("after", later, after("later")), job(
+    submission = desk.submit(group(job("later", later), job("past", 1), job("after", later, after("later")), job(
         "own", later, "<Extension type='slurm' name='begin'>now+1hour</Extension>"), job("never", 10 ** 20)))
     assert begins(desk) == {"later": f"uts{later}", "past": None, "after": f"uts{later}"}
-    assert {job.plan.label: job.word for job in made.jobs if job.plan.label != "past"} == {
+    assert {job.plan.label: job.word for job in submission.jobs if job.plan.label != "past"} == {
         "later": "running", "after": "running", "own": "waiting", "never": "waiting"}
     assert "slurm.dependency" in desk.told("after") and "slurm.begin" not in desk.told("after")
     assert desk.client().cancel(["g"])[1]

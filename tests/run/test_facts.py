@@ -68,10 +68,10 @@ def slurm(native_id: str, exit: ExitFile | None = None, **known: Any) -> JobStat
     """How psij decides on a job of the recorded lab."""
     queue = SlurmJobExecutor().parse_status_output(0, (SLURM / "squeue-facts.txt").read_text())[native_id]
     records = {"sacct": parse_sacct(0, (SLURM / "sacct-facts.psv").read_text())[native_id]}
-    found = decide(Evidence(**{"queue": queue, "in_queue": True, "records": records, "exit": exit, "waited_s": 30.0,
-                               "shown": SlurmJobExecutor._SHOWN_CODES, **known}), 10, 60)
-    assert found is not None
-    return found
+    decision = decide(Evidence(**{"queue": queue, "in_queue": True, "records": records, "exit": exit, "waited_s": 30.0,
+                                  "shown": SlurmJobExecutor._SHOWN_CODES, **known}), 10, 60)
+    assert decision is not None
+    return decision
 
 
 # --- Slurm ----------------------------------------------------------------------------------------------------------
@@ -139,6 +139,16 @@ def test_the_time_of_a_requeue_is_no_time_of_submission_where_no_other_is_known(
     seen.take(JobStatus(JobState.CANCELED, metadata={
         "submit_time": 1.0, "start_time": 18.0, "starts": 2, "sources": {"submit_time": "sacct"}}))
     assert seen.submitted == 1.0
+
+
+@pytest.mark.parametrize("known", [{"requeued": True}, {"requeued": False, "start_time": 16.0}, {}])
+def test_the_time_of_a_requeue_is_none_where_the_first_start_was_never_seen(known: dict[str, Any]) -> None:
+    """The list that shows it again is the first answer since it was submitted, by our clock or by the manager's."""
+    seen = Seen()
+    first = {"submit_time": 5.0} | ({} if known else {"native_state": "PENDING"})
+    seen.take(JobStatus(JobState.QUEUED, metadata=first))
+    seen.take(JobStatus(JobState.QUEUED, metadata={"submit_time": 14.0, "native_state": "Rq", **known}))
+    assert seen.submitted == 5.0
 
 
 @pytest.mark.parametrize(("words", "shown"), [

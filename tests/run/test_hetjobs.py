@@ -92,30 +92,30 @@ def test_the_script(tmp_path: Path) -> None:
     assert lines[start + 3] == "_PSIJ_JOB_EC=$?"
 
 
-@pytest.mark.parametrize(("members", "said"), [
+@pytest.mark.parametrize(("members", "expected"), [
     ({"launcher": "mpirun"}, "launcher 'mpirun': the parts of one job are started by srun"),
     ({"pre_launch": "/x"}, "pre_launch and post_launch"),
     ({"stage_in": {StageIn("/x", "y")}}, "parts of one native job cannot stage files"),
 ])
-def test_what_a_part_cannot_have(members: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidJobException, match=said):
+def test_what_a_part_cannot_have(members: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidJobException, match=expected):
         script(tmp_path, JobSpec("/bin/a"), JobSpec("/bin/b", **members))
 
 
 def test_managers_without_such_jobs(tmp_path: Path) -> None:
-    made = SGEJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    executor = SGEJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     with pytest.raises(InvalidJobException, match="sge has no jobs of several parts here"):
-        made.submit_together([Job(JobSpec("/bin/a")), Job(JobSpec("/bin/b"))])
+        executor.submit_together([Job(JobSpec("/bin/a")), Job(JobSpec("/bin/b"))])
 
 
-@pytest.mark.parametrize(("out", "found"), [
+@pytest.mark.parametrize(("out", "expected"), [
     ("12+0|sssjob:ID|/w/ID.job\n12+1|sssjob:other|/w/ID.job\n", ["12+0"]),
     ("12+0|(null)|/w/ID.job\n12+1|(null)|/w/ID.job\n", ["12+0", "12+1"]),
     ("9||sbatch --parsable /w/ID.job\n10||sbatch /w/ID.job\n8|x|/w/y.job\n7\nnonsense|sssjob:ID|\n", ["9", "10"]),
 ])
-def test_finding_a_part_by_its_tag(out: str, found: list[str], tmp_path: Path) -> None:
-    made = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
+def test_finding_a_part_by_its_tag(out: str, expected: list[str], tmp_path: Path) -> None:
+    executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     job = Job()
-    assert made._parse_lookup(out.replace("ID", job.id))[job.id] == found
-    assert (made.part_id("12", 1), made.part_id("12+0", 2)) == ("12+1", "12+2")
-    assert made.get_cancel_command("12+1") == ["scancel", "12"]
+    assert executor._parse_lookup(out.replace("ID", job.id))[job.id] == expected
+    assert (executor.part_id("12", 1), executor.part_id("12+0", 2)) == ("12+1", "12+2")
+    assert executor.get_cancel_command("12+1") == ["scancel", "12"]

@@ -122,7 +122,7 @@ def overwritten(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(("make", "said"), [
+@pytest.mark.parametrize(("make", "expected"), [
     (lambda p: p.write_text("this is no database, but a text that is long enough to be looked at" * 20),
      "file is not a database; it is damaged or no journal: move it away to begin a new one"),
     (foreign, "is an SQLite file, but no journal of sssjob"),
@@ -130,35 +130,35 @@ def overwritten(path: Path) -> None:
     (cut, "malformed; it is damaged"), (overwritten, "malformed; it is damaged"),
     (lambda p: p.mkdir(), "is no file, and cannot be the journal"),
 ], ids=["text", "foreign", "newer", "cut", "overwritten", "folder"])
-def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: object, said: str) -> None:
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, make: object, expected: str) -> None:
     path = tmp_path / "j.db"
     make(path)  # type: ignore[operator]
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(AccessError) as told, open_journal(path) as journal:
         journal.rows()
         journal.find("a")
-    assert str(told.value).startswith(f"{path}: ") and said in str(told.value)
+    assert str(told.value).startswith(f"{path}: ") and expected in str(told.value)
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
 def test_events_that_are_damaged(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
-        made.flush(Event(0, "note", "test", {}))
+        submission = entry(journal, "a")
+        submission.flush(Event(0, "note", "test", {}))
         journal._connection.execute("UPDATE events SET data = '{'")
         with pytest.raises(AccessError, match="it is damaged"):
-            made.events()
+            submission.events()
 
 
 @pytest.mark.parametrize("change", ["job = 1000", "data = '[]'", "data = '{}'"])
 def test_events_that_make_no_sense(tmp_path: Path, change: str) -> None:
     """Of a job that there is not, or without what one of their kind has."""
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
-        made.flush(Event(0, "ended", "test", {"word": "done", "code": 0}))
+        submission = entry(journal, "a")
+        submission.flush(Event(0, "ended", "test", {"word": "done", "code": 0}))
         journal._connection.execute(f"UPDATE events SET {change}")
         with pytest.raises(AccessError, match="the journal cannot be used: it is damaged"):
-            load(made, lambda: psij.JobExecutor.get_instance("local"))
+            load(submission, lambda: psij.JobExecutor.get_instance("local"))
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -188,33 +188,33 @@ def test_a_newer_release_has_changed_it_meanwhile(tmp_path: Path) -> None:
     """Who has it open reads on, and writes nothing that it may not understand."""
     path = tmp_path / "j.db"
     with open_journal(path) as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         with sqlite3.connect(path) as connection:
             connection.execute("PRAGMA user_version = 9")
         connection.close()
         with pytest.raises(AccessError, match="a newer sssjob has made it a journal of version 9"):
-            made.flush(Event(0, "note", "test", {"text": "x"}))
-        assert ([row.id for row in journal.rows()], made.events()) == (["a"], [])
+            submission.flush(Event(0, "note", "test", {"text": "x"}))
+        assert ([row.id for row in journal.rows()], submission.events()) == (["a"], [])
 
 
 def test_full_disk(tmp_path: Path) -> None:
     """What cannot be written is told, what was written before is there, and later it can be."""
     path = tmp_path / "j.db"
     with open_journal(path) as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        made.note(Event(0, "note", "test", {"text": "x" * 300000}))
+        submission.note(Event(0, "note", "test", {"text": "x" * 300000}))
         resource.setrlimit(resource.RLIMIT_FSIZE, (100000, limits[1]))
         try:
             with pytest.raises(AccessError, match=r"the journal cannot be used: (the disk is full|disk I/O)"):
-                made.flush()
+                submission.flush()
             with pytest.raises(AccessError):
                 entry(journal, "b" * 300000)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert ([r.id for r in journal.rows()], made.events()) == (["a"], [])
-        made.flush()
-        assert [e.kind for e in made.events()] == ["note"]
+        assert ([r.id for r in journal.rows()], submission.events()) == (["a"], [])
+        submission.flush()
+        assert [e.kind for e in submission.events()] == ["note"]
 
 
 def test_a_full_disk_is_told_in_these_words_and_what_is_there_can_be_read(tmp_path: Path,
@@ -307,16 +307,16 @@ sys.stdin.read()
 
 def test_no_event_of_several_writers_is_lost(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         before = journal.changes()
         writers = [forked(WRITER, tmp_path, tmp_path / "j.db", f"w{n}", 100) for n in range(3)]
         for n in range(100):
-            made.flush(Event(0, "note", "here", {"n": n}))
+            submission.flush(Event(0, "note", "here", {"n": n}))
         assert [w.wait(60) for w in writers] == [0, 0, 0]
-        found = made.events()
+        events = submission.events()
         assert journal.changes() != before
     for source in ("w0", "w1", "w2", "here"):
-        assert [e.data["n"] for e in found if e.source == source] == list(range(100))
+        assert [e.data["n"] for e in events if e.source == source] == list(range(100))
     for writer in writers:
         writer.communicate()
 
@@ -330,22 +330,22 @@ def test_many_make_it_at_once(tmp_path: Path) -> None:
 
 def test_a_lease_goes_with_its_holder(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         holder = python(HOLDER, tmp_path / "j.db")
         assert holder.stdout is not None and holder.stdout.readline() == "True\n"
-        assert (made.take(), made.held()) == (False, True)
+        assert (submission.take(), submission.held()) == (False, True)
         os.kill(holder.pid, signal.SIGKILL)
         holder.communicate()
-        assert (made.held(), made.take(), made.take(), made.held()) == (False, True, True, True)
-        made.release()
-        assert not made.held()
+        assert (submission.held(), submission.take(), submission.take(), submission.held()) == (False, True, True, True)
+        submission.release()
+        assert not submission.held()
 
 
 @pytest.mark.parametrize("when", ["folder", "lease", "lock"])
 def test_a_lease_whose_folder_goes_meanwhile(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who held it saw the last job end, and removes the folder between two steps of the next client."""
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         gone: list[str] = []
 
         def folder_of(folder: Path) -> None:
@@ -358,7 +358,7 @@ def test_a_lease_whose_folder_goes_meanwhile(when: str, tmp_path: Path, monkeypa
         def goes(step: str) -> None:
             if step == when and not gone:
                 gone.append(when)
-                shutil.rmtree(made.folder)
+                shutil.rmtree(submission.folder)
 
         def locked(lease: int, how: int) -> None:
             goes("lock")
@@ -367,11 +367,11 @@ def test_a_lease_whose_folder_goes_meanwhile(when: str, tmp_path: Path, monkeypa
         flock = fcntl.flock
         monkeypatch.setattr("sssjob.run.journal.make_folder", folder_of)
         monkeypatch.setattr("sssjob.run.journal.fcntl.flock", locked)
-        assert made.take()
+        assert submission.take()
         assert gone == [when]
         with open_journal(tmp_path / "j.db") as another:        # what is held is the file that others find
-            assert not another.entry(made.number).take()
-        made.release()
+            assert not another.entry(submission.number).take()
+        submission.release()
 
 
 def test_a_folder_that_always_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,47 +386,47 @@ def test_what_has_ended_meanwhile_gets_no_keeper(tmp_path: Path, monkeypatch: py
     with desk_on("local", tmp_path, monkeypatch) as desk:
         desk.submit(shell("true"))
         client = desk.client()
-        made = client.standing(client.journal.entry(1))
-        before = made.entry
+        standing = client.standing(client.journal.entry(1))
+        before = standing.entry
         desk.wait("a")
         assert before is not None
         before.ended = None
         monkeypatch.setattr(Submission, "ended", False)
         monkeypatch.setattr("sssjob.run.client.keep", lambda entry: pytest.fail("another keeper"))
-        assert not client.own(made)
+        assert not client.own(standing)
 
 
 def test_a_lease_is_not_inherited(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
-        assert made.take()
+        submission = entry(journal, "a")
+        assert submission.take()
         sleeper = subprocess.Popen(["sleep", "60"], close_fds=False)
-        made.release()
-        assert made.take()
-        made.release()
+        submission.release()
+        assert submission.take()
+        submission.release()
         sleeper.kill()
         sleeper.wait()
 
 
 def test_the_folder_goes_after_the_end(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
-        assert made.take()
-        made.release()
-        assert made.folder.exists()
-        assert made.take()
-        ended(made, journal.rows()[0])
-        made.release()
-        assert not made.folder.exists() and journal.entry(1).ended is not None
+        submission = entry(journal, "a")
+        assert submission.take()
+        submission.release()
+        assert submission.folder.exists()
+        assert submission.take()
+        ended(submission, journal.rows()[0])
+        submission.release()
+        assert not submission.folder.exists() and journal.entry(1).ended is not None
 
 
 def test_a_torn_end_is_dropped(tmp_path: Path) -> None:
     """E14: killed while the log is written: whole transactions are there, the last one is or is not."""
     path = tmp_path / "j.db"
     with open_journal(path) as journal:
-        made = entry(journal, "a")
+        submission = entry(journal, "a")
         for n in range(3):
-            made.flush(Event(0, "note", "test", {"n": n}))
+            submission.flush(Event(0, "note", "test", {"n": n}))
         data, wal = path.read_bytes(), path.with_name("j.db-wal").read_bytes()
     for length in range(len(wal) // 2, len(wal), 997):
         copied = tmp_path / f"c{length}.db"
@@ -449,11 +449,11 @@ def test_time_since_an_event_is_by_a_clock_that_nobody_sets(monkeypatch: pytest.
 
 def test_threads_may_share_it(tmp_path: Path) -> None:
     with open_journal(tmp_path / "j.db") as journal:
-        made = entry(journal, "a")
-        thread = threading.Thread(target=lambda: made.flush(Event(0, "note", "thread", {})))
+        submission = entry(journal, "a")
+        thread = threading.Thread(target=lambda: submission.flush(Event(0, "note", "thread", {})))
         thread.start()
         thread.join()
-        assert [e.source for e in made.events()] == ["thread"]
+        assert [e.source for e in submission.events()] == ["thread"]
 
 
 def test_a_hold_of_ours_is_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

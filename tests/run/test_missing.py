@@ -4,6 +4,7 @@ purged, or it was installed anew. Lists tell that at once, and no client has to 
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.support import FAKES, Desk, desk_on, shell
+from tests.run.support import FAKES, Desk, desk_on, eventually, shell
 
 HELD = shell("sleep 60", "<Hold>User</Hold>")
 
@@ -88,3 +89,26 @@ def test_a_job_that_is_listed_again_goes_on(desk: Desk) -> None:
     (desk.lab.root / f"{job['number']}.json").write_text(json.dumps(job))
     state, why, answered = looked(desk)
     assert (state, str(why).startswith("held"), answered) == ("Hold", True, True)
+
+
+def test_accounting_that_is_behind_puts_no_job_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that was killed has forgotten a job that runs, and accounting knows of its submission alone: the
+    record of its start counts, and nobody says that the job waits again."""
+    monkeypatch.setattr("psij.executors.batch._news._BEHIND_S", 0.0)
+    with desk_on("slurm", tmp_path, monkeypatch) as desk:
+        lab = desk.lab
+        assert lab is not None
+        desk.killed(lambda: desk.submit(shell("sleep 60")))
+        eventually(lambda: list(desk.folder.glob("work/**/*.start")))
+        record, = desk.folder.glob("work/**/*.start")
+        record.rename(tmp_path / "late")
+        lab.fault("squeue", times=-1, edit=[(r"(?m)^\d.*\n", "")])
+        lab.fault("sacct", times=-1, edit=[("RUNNING", "PENDING")])
+        client = desk.client()
+        waiting = threading.Thread(target=client.wait, args=(["a"], 6.0))
+        waiting.start()
+        eventually(lambda: len(lab.calls("sacct")) > 1)       # the first answer has been read
+        (tmp_path / "late").rename(record)
+        waiting.join()
+        assert desk.events("a", "status")[-1]["state"] == "ACTIVE"
+        assert not any("requeued" in data["metadata"] for data in desk.events("a", "status"))

@@ -35,9 +35,9 @@ TELL = ("/bin/sh -c 'cat > \"doc.$SSSJOB_ID\"; echo \"$SSSJOB_KEY $SSSJOB_ID $SS
 
 
 def submit(desk: Desk, text: str, *hooks: str) -> None:
-    made = desk.client().submit(read_document(text.encode()), desk.executor, cwd=desk.folder,
-                                on_end=[hook_of(one) for one in hooks])
-    assert made is not None
+    submission = desk.client().submit(read_document(text.encode()), desk.executor, cwd=desk.folder,
+                                      on_end=[hook_of(one) for one in hooks])
+    assert submission is not None
 
 
 def told(desk: Desk) -> list[list[str]]:

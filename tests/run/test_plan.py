@@ -208,6 +208,10 @@ def test_needs(tmp_path: Path) -> None:
     plan, _ = planned(text, tmp_path)
     (need,) = plan.jobs[1].needs
     assert (need.on, need.condition, need.code, need.text) == ((0,), "OnExit", 3, "OnExit(3) a")
+    array = job("<Extension type='Scheduler' name='Array'>1-3</Extension>")
+    for target, on in (("a", (0, 1, 2)), ("a_2", (1,))):
+        plan, findings = planned(text.replace(job(), array).replace("'3'>a<", f"'3'>{target}<"), tmp_path)
+        assert (plan.jobs[3].needs[0].on, findings.rejected) == (on, False)
 
 
 def test_findings_of_task_groups_are_told_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sssjob.run.progress import Progress
+from sssjob.run.progress import Progress, _Line
 
 
 class Terminal(io.StringIO):
@@ -47,6 +47,9 @@ def test_what_the_journal_knew_is_no_rate(clock: list[float]) -> None:
     progress.changed("100", "done")
     progress.changed("100", "done")
     assert progress.line() == "101 of 200 jobs ended, 99 running, 0:01:00, 1 a minute"
+    # where it does not fit, rather no rate than half of it
+    assert [str(_Line(progress, width).__rich__()) for width in (54, 53)] == [
+        progress.line(), "101 of 200 jobs ended, 99 running, 0:01:00"]
 
 
 @pytest.mark.parametrize("jobs", [3, 200])

@@ -48,9 +48,9 @@ def test_what_was_missing_is_added_once(desk: Desk) -> None:
     assert desk.client().refresh([]).silent == [desk.executor]
     desk.lab.heal(ACCOUNTING[desk.executor])
     count = asked(desk)
-    found = desk.client().refresh([])
-    assert (found.asked, sorted(found.facts), found.silent) == (3, ["@1.1", "@1.2", "@1.3"], [])
-    assert all("CpuDuration" in added for added in found.facts.values())
+    refreshed = desk.client().refresh([])
+    assert (refreshed.asked, sorted(refreshed.facts), refreshed.silent) == (3, ["@1.1", "@1.2", "@1.3"], [])
+    assert all("CpuDuration" in added for added in refreshed.facts.values())
     assert asked(desk) - count == (1 if desk.executor == "slurm" else 3)        # qacct takes one id
     whole = document(desk, "j0")
     assert "<CpuDuration>" in whole and "<Delivered>" in whole

@@ -32,8 +32,8 @@ def tries(desk: Desk) -> int:
 def test_it_is_taken_at_last(desk: Desk) -> None:
     assert desk.lab is not None
     desk.lab.fault("sbatch", times=3, exit=1, stderr=LATER)
-    made = desk.submit(shell("echo x >> ran"))
-    assert made.jobs[0].row.native_id is not None and tries(desk) == 4
+    submission = desk.submit(shell("echo x >> ran"))
+    assert submission.jobs[0].row.native_id is not None and tries(desk) == 4
     assert desk.wait("a") == {"a": ("done", 0)} and desk.text("ran") == "x\n"
     notes = [note["text"].partition(" in ")[0] for note in desk.events("a", "try")]
     assert notes == ["try 2 of 6", "try 3 of 6", "try 4 of 6"]
@@ -61,15 +61,15 @@ def test_at_most_so_often(desk: Desk, retries: int) -> None:
     """E09."""
     assert desk.lab is not None
     desk.lab.fault("sbatch", times=-1, exit=1, stderr=LATER)
-    made = desk.submit(shell("true"), retries=retries)
-    (job,) = made.jobs
+    submission = desk.submit(shell("true"), retries=retries)
+    (job,) = submission.jobs
     assert tries(desk) == retries + 1
     assert (job.word, job.seen[0].known) == ("failed", {"reason": "never-ran", "transient": True})
 
 
 def test_what_is_refused_for_good_is_not_tried_again(desk: Desk) -> None:
-    made = desk.submit(shell("true", "<Queue>nosuch</Queue>"))
-    assert (made.jobs[0].word, tries(desk)) == ("failed", 1)
+    submission = desk.submit(shell("true", "<Queue>nosuch</Queue>"))
+    assert (submission.jobs[0].word, tries(desk)) == ("failed", 1)
 
 
 def test_the_tag_is_asked_for_before_the_next_try(desk: Desk) -> None:

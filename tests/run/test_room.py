@@ -54,8 +54,8 @@ def submits(desk: Desk) -> int:
 
 def test_a_full_queue_costs_no_retry_and_loses_nothing(desk: Desk) -> None:
     """All of them run, though none may be tried a second time; one is offered whenever another one has ended."""
-    made = desk.submit(several(7, "until test -e go; do sleep 0.05; done"), retries=0)
-    waiting = [job for job in made.jobs if job.word == "waiting"]
+    submission = desk.submit(several(7, "until test -e go; do sleep 0.05; done"), retries=0)
+    waiting = [job for job in submission.jobs if job.word == "waiting"]
     assert len(waiting) == 7 - MOST and desk.lab is not None
     assert all(str(job.plan.job.value("StatusMessage")).startswith("held back: the queue is full: ") for job in waiting)
     (desk.folder / "go").touch()
@@ -96,8 +96,8 @@ def test_room_that_others_make(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> N
     assert desk.lab is not None
     desk.lab.set(most=0)
     monkeypatch.setattr(room, "_PAUSE_S", (0.3, 0.6))
-    made = desk.submit(several(3), retries=0)
-    assert [job.word for job in made.jobs] == ["waiting"] * 3 and submits(desk) == 1
+    submission = desk.submit(several(3), retries=0)
+    assert [job.word for job in submission.jobs] == ["waiting"] * 3 and submits(desk) == 1
     for _ in range(30):
         desk.client().wait(["g"], 2)
         if submits(desk) > 1:
@@ -138,9 +138,9 @@ def test_one_full_queue_does_not_close_the_others(slurm: Desk) -> None:
 
 def test_a_cap_of_a_submission(slurm: Desk) -> None:
     """Never more than three at once, whichever client goes on with it."""
-    made = slurm.submit(several(8, "sleep 0.2"), max_queued=3)
-    assert [job.word for job in made.jobs] == ["running"] * 3 + ["waiting"] * 5 and submits(slurm) == 3
-    assert made.jobs[7].held_for == "of its submission no more than 3 may be in flight"
+    submission = slurm.submit(several(8, "sleep 0.2"), max_queued=3)
+    assert [job.word for job in submission.jobs] == ["running"] * 3 + ["waiting"] * 5 and submits(slurm) == 3
+    assert submission.jobs[7].held_for == "of its submission no more than 3 may be in flight"
     assert slurm.job("j0").of.cap == 3
     assert set(slurm.wait("g").values()) == {("done", 0)}
     assert submits(slurm) == 8 and slurm.lab is not None
@@ -170,8 +170,8 @@ def test_the_users_own_caps(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     """They count what is in flight of all submissions, of other clients too."""
     monkeypatch.setenv("SSSJOB_MAX_QUEUED", "2")
     slurm.submit(group(shell("sleep 4", name="a"), shell("sleep 4", name="b")))
-    made = slurm.submit(shell("true", name="c"))
-    assert made.jobs[0].held_for == "of slurm no more than 2 may be in flight" and in_queue(slurm) == 2
+    submission = slurm.submit(shell("true", name="c"))
+    assert submission.jobs[0].held_for == "of slurm no more than 2 may be in flight" and in_queue(slurm) == 2
     assert slurm.wait("c") == {"c": ("done", 0)}
 
 

@@ -84,9 +84,9 @@ def test_streams_of_a_group_are_refused_at_both_doors(name: str) -> None:
     """A script has one output file, and so has the one command."""
     document = read_document(document_of("", *(f"<Executable>/bin/{n}</Executable><OutputFile>{n}.out</OutputFile>"
                                                 for n in "ab")))
-    told = Findings("f")
-    get(name).write(document, WriteContext(told, policy=Policy.WARN))
-    assert any(f.subject == "OutputFile" and f.rule == "SSS501" for f in told), [str(f) for f in told]
+    findings = Findings("f")
+    get(name).write(document, WriteContext(findings, policy=Policy.WARN))
+    assert any(f.subject == "OutputFile" and f.rule == "SSS501" for f in findings), [str(f) for f in findings]
     assert planned(document, EXECUTORS[name])[1].rejected
 
 

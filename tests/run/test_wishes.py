@@ -61,9 +61,13 @@ def test_a_job_in_the_queue_is_held_there(managed: Desk) -> None:
     managed.submit(shell("exit 3"))
     assert asked(managed, "hold", "a") == {"a": ""}
     assert managed.lab.jobs()[0]["held"] and state(managed, "a") == ("Hold", "Hold")
-    managed.lab.set(wait=0)
+    managed.client().look([managed.client().journal.entry(1)])
+    assert str(managed.client().journal.find("a")[0].message).startswith("held")
     assert asked(managed, "release", "a") == {"a": ""}
     assert not managed.lab.jobs()[0]["held"]
+    # before anybody looked again it was Idle, and waited because it was held
+    assert managed.client().journal.find("a")[0].message is None and state(managed, "a") == ("Idle", "Idle")
+    managed.lab.set(wait=0)
 
 
 @pytest.mark.parametrize("took", [False, True])
@@ -229,15 +233,22 @@ def test_some_jobs_of_a_group(desk: Desk) -> None:
     assert [job.plan.label for job in made.jobs] == ["b", "c"]
     assert [len(job.plan.needs) for job in made.jobs] == [0, 1]
     assert made.entry is not None and made.entry.document.count("<JobDefaults>") == 1
-    desk.wait("g")
+    # the Id of the group meant the jobs that ran again alone: a was in it no more
+    assert {name: word for name, (word, _) in desk.wait("g").items()} == {"b": "failed", "c": "skipped", "a": "done"}
+    desk.client().again(2, [0])
+    desk.wait("b")
+    assert [row.key for row in desk.client().journal.find("g")] == ["@1.1", "@2.2", "@3.1"]
+    assert [row.key for row in desk.client().journal.find("b")] == ["@3.1"]
 
 
 def test_some_elements_of_an_array(desk: Desk) -> None:
     array = "<Extension type='Scheduler' name='Array'>1-5%2</Extension>"
-    desk.submit(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID -lt 3 ]", array))
+    desk.submit(group(shell("echo $SLURM_ARRAY_TASK_ID >> ran; [ $SLURM_ARRAY_TASK_ID -lt 3 ]", array),
+                      shell("true", after("a_2"), name="b")))
+    assert desk.wait("b") == {"b": ("done", 0)}         # one element ended as it should, the array did not
     desk.wait("a")
     failed = [row.job for row in desk.client().journal.rows() if row.outcome == "failed"]
-    (made,) = desk.client().again(1, failed)
-    assert [job.plan.label for job in made.jobs] == ["a_3", "a_4", "a_5"]
+    (made,) = desk.client().again(1, [*failed, 5])      # b waits for an element that is not among them, and has ended
+    assert [job.plan.label for job in made.jobs] == ["a_3", "a_4", "a_5", "b"]
     desk.wait("@2")
     assert sorted(desk.text("ran").split()) == ["1", "2", "3", "3", "4", "4", "5", "5"]

@@ -178,9 +178,9 @@ def test_rule_13_gold_rejects_by_itself(name: str, text: str) -> None:
 
 @spec("9.0", 4)
 def test_a_rejection_names_what_was_not_understood() -> None:
-    found = told("<Job>\n<Id>j</Id><User colour='red'>u</User>\n<Procesors>1</Procesors></Job>")
-    assert [(f.subject, f.line, f.column) for f in found] == [("colour", 2, 11), ("Procesors", 3, 1)]
-    assert "Procesors" in str(found[1]) and "Processors" in found[1].hint
+    findings = told("<Job>\n<Id>j</Id><User colour='red'>u</User>\n<Procesors>1</Procesors></Job>")
+    assert [(f.subject, f.line, f.column) for f in findings] == [("colour", 2, 11), ("Procesors", 3, 1)]
+    assert "Procesors" in str(findings[1]) and "Processors" in findings[1].hint
 
 
 @spec("9.0", 2)

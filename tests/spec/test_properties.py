@@ -47,8 +47,8 @@ def spec_of(body: str, where: Path) -> tuple[Any, Findings]:
 
 
 def custom(body: str, where: Path) -> dict[str, object]:
-    made, _ = spec_of(body, where)
-    return dict(made.attributes.custom_attributes or {})
+    spec, _ = spec_of(body, where)
+    return dict(spec.attributes.custom_attributes or {})
 
 
 # --- Table 2 ------------------------------------------------------------------------------------------------------
@@ -195,9 +195,9 @@ def test_environment() -> None:
             "</Environment>")
     for word, wanted in (("true", True), ("false", False)):
         view = effective(of_job(body.format(word)))
-        found = view.environment()
-        assert found is not None and (view.export, found.export) == (wanted, wanted)
-        assert found.variables() == {"PATH": "/usr/bin:~/bin:$X", "E": ""}
+        environment = view.environment()
+        assert environment is not None and (view.export, environment.export) == (wanted, wanted)
+        assert environment.variables() == {"PATH": "/usr/bin:~/bin:$X", "E": ""}
     assert "SSS208" in refused(job("<Environment><Variable>x</Variable></Environment>"))
 
 
@@ -214,15 +214,15 @@ def test_environment_stands_once() -> None:
 # --- TaskDistribution ---------------------------------------------------------------------------------------------
 
 @spec("5.1 TaskDistribution Element", 1, 3, 4)
-@pytest.mark.parametrize(("attribute", "text", "found"), [
+@pytest.mark.parametrize(("attribute", "text", "expected"), [
     ("TasksPerNode", "2", []), ("Rule", "RoundRobin", []), ("Geometry", "{1,4}{2}{3,5}", []),
     ("ProcessorsPerTask", "2", []), ("Geometry", "{1,4", ["SSS408"]), ("Geometry", "{1,1}", ["SSS408"]),
     ("Geometry", "{1}{4}", ["SSS409"]), (None, "2", []), (None, "{1,4}", ["SSS409"]), (None, "RoundRobin", []),
     ("Whim", "x", ["SSS203"]),
 ])
-def test_task_distribution(attribute: str | None, text: str, found: list[str]) -> None:
+def test_task_distribution(attribute: str | None, text: str, expected: list[str]) -> None:
     how = f' type="{attribute}"' if attribute else ""
-    assert rules(job(f"<TaskDistribution{how}>{text}</TaskDistribution>"), "3.1") == found
+    assert rules(job(f"<TaskDistribution{how}>{text}</TaskDistribution>"), "3.1") == expected
 
 
 @spec("5.1 TaskDistribution Element", "a")

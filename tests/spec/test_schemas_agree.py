@@ -201,10 +201,10 @@ def test_valid_documents(drawn: Document) -> None:
     assert isinstance(drawn.root, Container)
     text = write_document(known(drawn.root))
     read = read_document(text, profile="3.1")
-    told = refused(text)
+    findings = refused(text)
     answers = [validate(text, "1.0").rejected, validate(text, "1.1").rejected, bool(validate_json(to_json(read)))]
-    assert not any(answers) or told, (text, answers)
-    assert answers[1] or set(told) <= _ONLY_CHECKS, (text, told)
+    assert not any(answers) or findings, (text, answers)
+    assert answers[1] or set(findings) <= _ONLY_CHECKS, (text, findings)
 
 
 def test_other_names_are_refused_by_all_but_the_liberal_reader() -> None:

@@ -75,8 +75,8 @@ def test_there_are_no_other_words() -> None:
 def test_check_tells_what_a_word_is_taken_for(word: str, severity: str | None, message: str) -> None:
     text = f"<Job><Id>j</Id><State>{word}</State></Job>"
     for profile in ("liberal", "3.1"):
-        found = told(text, profile)
-        assert [(f.rule, f.severity, f.message) for f in found] == (
+        findings = told(text, profile)
+        assert [(f.rule, f.severity, f.message) for f in findings] == (
             [] if severity is None else [("SSS420", severity, message)])
 
 

@@ -141,9 +141,9 @@ def test_implicit_objects() -> None:
 @spec("3.0", "f")
 def test_three_nodes_and_four_processors_are_four_tasks() -> None:
     text = job("<Executable>/bin/true</Executable><NodeCount>3</NodeCount><Processors>4</Processors>")
-    made = to_spec(of_job(text), Findings())
-    assert isinstance(made.resources, ResourceSpecV1)
-    assert made.resources.computed_process_count == 4
+    job_spec = to_spec(of_job(text), Findings())
+    assert isinstance(job_spec.resources, ResourceSpecV1)
+    assert job_spec.resources.computed_process_count == 4
 
 
 # --- 4 to 7: containers -------------------------------------------------------------------------------------------

@@ -266,7 +266,7 @@ def test_second_job_of_the_published_group() -> None:
             f"<TaskGroup><NodeCount>4</NodeCount><Requested>{ELABORATE}</Requested></TaskGroup></Job>")
     job = read_document(text.encode()).root
     assert isinstance(job, Job)
-    found = request_of(job)
-    assert str(found) == ("Job: true\nTaskGroup 1: Memory = 2048\nTaskGroup 2: (Processors = 12 or Processors = 16) "
-                          "and Memory = 2048 and Node = n1 and NodeCount = 4")
-    assert [f.rule for f in found.findings] == ["SSS402"]
+    request = request_of(job)
+    assert str(request) == ("Job: true\nTaskGroup 1: Memory = 2048\nTaskGroup 2: (Processors = 12 or Processors = 16) "
+                            "and Memory = 2048 and Node = n1 and NodeCount = 4")
+    assert [f.rule for f in request.findings] == ["SSS402"]

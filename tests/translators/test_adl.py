@@ -53,8 +53,8 @@ def write(document: Document) -> tuple[str, list[tuple[str, str, str]]]:
 def test_everything_that_it_knows_comes_back_as_it_was() -> None:
     data = WHOLE.read_bytes()
     document, findings = read(data)
-    text, told = write(document)
-    assert list(findings) == [] and told == [("approximated", "NotificationList", "info")]
+    text, reported = write(document)
+    assert list(findings) == [] and reported == [("approximated", "NotificationList", "info")]
     assert text == data.decode() and guess(data)[0].name == "adl"
 
 
@@ -78,16 +78,16 @@ def test_what_it_asks_for() -> None:
 def test_hosts_are_as_many_as_the_slots_fill(inside: str, counts: list[int], back: str) -> None:
     document, _ = read(slots(inside))
     assert [int(text) for _, text, _ in requested(slots(inside))] == counts
-    text, told = write(document)
-    assert told == [] and (f"<SlotsPerHost>{back}</SlotsPerHost>" in text if back else "SlotsPerHost" not in text)
+    text, findings = write(document)
+    assert findings == [] and (f"<SlotsPerHost>{back}</SlotsPerHost>" in text if back else "SlotsPerHost" not in text)
     assert get("adl").read(text.encode(), ReadContext("j")).root == document.root
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
 def test_any_slots_on_any_hosts_come_back(number: int, each: int) -> None:
     data = slots(f"<NumberOfSlots>{number}</NumberOfSlots><SlotsPerHost>{each}</SlotsPerHost>")
-    text, told = write(read(data)[0])
-    assert told == [] and f"<NumberOfSlots>{number}<" in text and f"<SlotsPerHost>{each}<" in text
+    text, findings = write(read(data)[0])
+    assert findings == [] and f"<NumberOfSlots>{number}<" in text and f"<SlotsPerHost>{each}<" in text
 
 
 def test_memory_is_that_of_a_slot() -> None:
@@ -98,16 +98,16 @@ def test_memory_is_that_of_a_slot() -> None:
     assert requested(both) == [("Processors", "3", {}), ("Memory", "1", {"units": "GB", "metric": "PerSlot"})]
 
 
-@pytest.mark.parametrize(("asked", "size", "told"), [
+@pytest.mark.parametrize(("asked", "size", "expected"), [
     ("<Memory units='GB'>4</Memory><Processors>4</Processors>", 1 << 30, ("approximated", "Memory", "info")),
     ("<Memory units='MB' metric='PerNode'>10</Memory><Processors>6</Processors><NodeCount>2</NodeCount>",
      3495254, ("approximated", "Memory", "warning")),
     ("<Memory units='MB' metric='PerNode'>10</Memory><Processors>6</Processors>", 10 << 20,
      ("site-dependent", "Memory", "warning"))])
-def test_other_memory_is_shared_out(asked: str, size: int, told: tuple[str, str, str]) -> None:
+def test_other_memory_is_shared_out(asked: str, size: int, expected: tuple[str, str, str]) -> None:
     text = f"<Job><Executable>x</Executable><Requested>{asked}</Requested></Job>"
     output, findings = write(read_document(text.encode(), profile="3.1"))
-    assert f"<IndividualPhysicalMemory>{size}<" in output and told in findings
+    assert f"<IndividualPhysicalMemory>{size}<" in output and expected in findings
 
 
 @pytest.mark.parametrize("data", [
@@ -194,7 +194,7 @@ def test_a_script_is_a_file_that_the_client_uploads() -> None:
     script = (b"#!/bin/bash\n#SBATCH -J cfd -N 2 -n 8 --mem=4G -t 30 -p batch -o out.txt --gres=gpu:2\n"
               b"#SBATCH --mail-type=FAIL --mail-user=a@b.org\nsrun ./solver\n")
     document = get("slurm").read(script, ReadContext())
-    text, told = write(document)
+    text, findings = write(document)
     files = get("adl").files
     assert files is not None
     assert sorted(files(document, WriteContext(Findings("j"), policy=Policy.WARN))) == ["cfd.adl", "cfd.sh"]
@@ -202,8 +202,8 @@ def test_a_script_is_a_file_that_the_client_uploads() -> None:
                  "<IndividualPhysicalMemory>1073741824<", "<OnState>TERMINAL<", "<QueueName>batch<",
                  "<Name>cfd.sh</Name>\n      <IsExecutable>true</IsExecutable>"):
         assert part in text
-    assert ("dropped", "Resource GPU", "warning") in told
-    assert ("approximated", "Extension MailEvents", "warning") in told
+    assert ("dropped", "Resource GPU", "warning") in findings
+    assert ("approximated", "Extension MailEvents", "warning") in findings
 
 
 def test_nothing_of_the_form_is_taken_for_something_else() -> None:
@@ -211,7 +211,7 @@ def test_nothing_of_the_form_is_taken_for_something_else() -> None:
     text = ("<Job><Executable>x</Executable><Extension name='RuntimeEnvironment' type='adl'>&lt;Odd/&gt;</Extension>"
             "<Extension name='Type' type='adl'>&lt;no XML</Extension>"
             "<Extension name='Unheard' type='adl'>1</Extension></Job>")
-    output, told = write(read_document(text.encode(), profile="3.1"))
+    output, findings = write(read_document(text.encode(), profile="3.1"))
     assert "Odd" not in output and "no XML" not in output and "Unheard" not in output
-    assert [subject for kind, subject, _ in told if kind == "dropped"] == [
+    assert [subject for kind, subject, _ in findings if kind == "dropped"] == [
         "Extension Type", "Extension RuntimeEnvironment", "Extension Unheard"]

@@ -50,11 +50,11 @@ def test_directives_stand_where_flux_finds_them(name: str) -> None:
     """The parser of flux-core itself read these."""
     case = MICRO[name]
     reading = Reading(DIALECT, ReadContext("job", Findings("job"), policy=None))
-    made = scan(reading, list(lines_of(case["script"].replace("\r\n", "\n"))))
+    scanned = scan(reading, list(lines_of(case["script"].replace("\r\n", "\n"))))
     assert reading.findings.rejected is not case["accepted"]
     if case["accepted"]:
         wanted = arguments(reading, shlex.join(word for words in case["args"] for word in words))
-        assert [(o.name, o.value) for o in made.components[0] if o.name != "sentinel"] == [
+        assert [(o.name, o.value) for o in scanned.components[0] if o.name != "sentinel"] == [
             (o.name, o.value) for o in wanted]
 
 
@@ -149,15 +149,15 @@ def test_rules_of_the_environment() -> None:
     assert convert("#PBS -v A=1,B=$HOME\n", "torque", "flux")[0] == ["#FLUX: --env=A=1", "#FLUX: --env=B=$$HOME"]
 
 
-@pytest.mark.parametrize(("text", "made"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("a,b&-c", [("Feature", "a", {}), ("Feature", "b", {}), ("Feature", "c", {"op": "NE"})]),
     ("a and host:n[1-3]", [("Feature", "a", {}), ("Node", "n[1-3]", {"aggregation": "Range"})]),
     ("-host:n7", [("Node", "n7", {"op": "NE"})]),
 ])
-def test_constraints(text: str, made: list[tuple[str, str, dict[str, str]]]) -> None:
+def test_constraints(text: str, expected: list[tuple[str, str, dict[str, str]]]) -> None:
     requested = job(f"#FLUX: --requires='{text}'\n").requested
     assert requested is not None
-    assert [(p.tag, p.text, p.attributes) for p in requested.properties()] == made
+    assert [(p.tag, p.text, p.attributes) for p in requested.properties()] == expected
 
 
 def test_alternatives() -> None:
@@ -169,10 +169,10 @@ def test_alternatives() -> None:
 
 
 def test_60_dependencies_are_one_uri_each() -> None:
-    made, told = convert("#SBATCH --dependency=afterok:1:2,afterany:3\n", "slurm", "flux")
-    assert made == [f"#FLUX: --dependency={kind}:@JOBID:{n}@" for kind, n in (
+    text, findings = convert("#SBATCH --dependency=afterok:1:2,afterany:3\n", "slurm", "flux")
+    assert text == [f"#FLUX: --dependency={kind}:@JOBID:{n}@" for kind, n in (
         ("afterok", 1), ("afterok", 2), ("afterany", 3))]
-    assert told == [("site-dependent", "Dependency")] * 3
+    assert findings == [("site-dependent", "Dependency")] * 3
     assert flux("#FLUX: --dependency=afterexcept:f1 --dependency=singleton\n") == [
         "--dependency=afterexcept:f1", "--dependency=singleton"]
     assert convert("#SBATCH --begin=2026-01-01T00:00:00\n", "slurm", "flux")[0] == [
@@ -182,8 +182,8 @@ def test_60_dependencies_are_one_uri_each() -> None:
 def test_48_priorities_keep_their_sign() -> None:
     assert convert("#PBS -p -6\n", "pbspro", "flux")[0] == ["#FLUX: --urgency=10"]
     assert convert("#FLUX: --urgency=10\n", "flux", "slurm")[0] == ["#SBATCH --nice=6"]
-    made, told = convert("#PBS -p 1000\n", "pbspro", "flux")
-    assert made == ["#FLUX: --urgency=31"] and ("approximated", "Priority") in told
+    text, findings = convert("#PBS -p 1000\n", "pbspro", "flux")
+    assert text == ["#FLUX: --urgency=31"] and ("approximated", "Priority") in findings
     assert flux("#FLUX: --urgency=0\n") == ["--urgency=hold"]
 
 
@@ -213,8 +213,8 @@ def test_groups_are_added_up_when_they_are_alike() -> None:
 
 
 def test_lines_that_flux_would_stumble_over_are_disarmed() -> None:
-    made, told = convert("#SBATCH -n 4\n# flux: -n 2\necho\n", "slurm", "flux")
-    assert made == ["#FLUX: --nslots=4", "#off # flux: -n 2"] and told[-1] == ("approximated", "directive")
+    text, findings = convert("#SBATCH -n 4\n# flux: -n 2\necho\n", "slurm", "flux")
+    assert text == ["#FLUX: --nslots=4", "#off # flux: -n 2"] and findings[-1] == ("approximated", "directive")
     assert flux("#FLUX: -n4\n#off # flux: -n 2\n") == ["--nslots=4", "#off # flux: -n 2"]
 
 

@@ -39,9 +39,9 @@ def read(value: object, policy: Policy | None = None, **options: str) -> tuple[D
 
 def write(document: Document) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     context = WriteContext(Findings("spec"), policy=Policy.WARN)
-    made = json.loads(get("flux-jobspec").write(document, context))
-    assert faults(made, "rfc") == [] and faults(made, "flux") == []         # whatever is written suits both
-    return made, [(f.kind, f.subject) for f in context.findings]
+    answer = json.loads(get("flux-jobspec").write(document, context))
+    assert faults(answer, "rfc") == [] and faults(answer, "flux") == []         # whatever is written suits both
+    return answer, [(f.kind, f.subject) for f in context.findings]
 
 
 def from_options(options: str, argv: list[str]) -> Document:
@@ -65,8 +65,8 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", SUBMITTED, ids=[v["options"] for v in SUBMITTED])
 def test_options_become_the_jobspec_that_flux_prints(case: dict[str, Any]) -> None:
-    made, _ = write(from_options(case["options"], case["argv"]))
-    assert bare(made) == bare(case["jobspec"])
+    text, _ = write(from_options(case["options"], case["argv"]))
+    assert bare(text) == bare(case["jobspec"])
 
 
 JOBSPECS = [*(v["jobspec"] for v in VECTORS if v["ok"]), RECORDED,
@@ -76,11 +76,11 @@ JOBSPECS = [*(v["jobspec"] for v in VECTORS if v["ok"]), RECORDED,
 @pytest.mark.parametrize("value", JOBSPECS)
 def test_reading_what_was_written(value: dict[str, Any]) -> None:
     document, findings = read(value)
-    made, told = write(document)
-    assert told == ([("invented", "Processors")] if [f.subject for f in findings] == ["resources"] else [])
-    again, _ = read(made)
-    assert told or (again.root == document.root and again.files == document.files)
-    assert write(again)[0] == made
+    text, reported = write(document)
+    assert reported == ([("invented", "Processors")] if [f.subject for f in findings] == ["resources"] else [])
+    again, _ = read(text)
+    assert reported or (again.root == document.root and again.files == document.files)
+    assert write(again)[0] == text
 
 
 def test_a_recorded_one_comes_back_whole() -> None:
@@ -118,12 +118,12 @@ def test_what_it_asks_for() -> None:
 def test_a_batch_script_goes_along() -> None:
     script = "#!/bin/sh\n#FLUX: -N2 -n4\n#FLUX: --broker-opts=-v\nmodule load x\n"
     document = get("flux").read(script.encode(), ReadContext())
-    made, _ = write(document)
-    system = made["attributes"]["system"]
-    assert made["tasks"][0]["command"] == ["flux", "broker", "-v", "{{tmpdir}}/script"]
+    output, _ = write(document)
+    system = output["attributes"]["system"]
+    assert output["tasks"][0]["command"] == ["flux", "broker", "-v", "{{tmpdir}}/script"]
     assert system["files"]["script"]["data"] == "#!/bin/sh\nmodule load x\n"
     assert system["shell"]["options"]["per-resource"] == {"type": "node"}
-    back = read(made)[0]
+    back = read(output)[0]
     assert back.files == document.files
     text = get("flux").write(back, WriteContext(policy=Policy.WARN))
     assert text == ("#!/bin/sh\n#FLUX: --nodes=2\n#FLUX: --nslots=4\n#FLUX: --cores-per-slot=1\n#FLUX: --env=-*\n"
@@ -286,11 +286,11 @@ def test_any_attribute_comes_back_or_is_refused(name: str, value: object) -> Non
     spec = VERDICTS[0]["jobspec"] | {"attributes": {"system": {"duration": 1, name: value}}}
     try:
         document, _ = read(spec)
-        made, _ = write(document)
-        again, _ = read(made)
+        text, _ = write(document)
+        again, _ = read(text)
     except RejectedError:
         return
-    assert write(again)[0] == made
+    assert write(again)[0] == text
     assert isinstance(next(j for j, _ in again.jobs()), Job)
 
 
@@ -307,16 +307,16 @@ ONE = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}], "lab
 def test_no_count_of_nothing_gets_into_a_jobspec(options: str, resources: object, refused: list[str]) -> None:
     context = WriteContext(Findings("job"))
     text = f"#!/bin/sh\n#FLUX: {options}\n./a\n"
-    made = json.loads(get("flux-jobspec").write(get("flux").read(text.encode(), ReadContext()), context))
-    assert made["resources"] == resources
+    answer = json.loads(get("flux-jobspec").write(get("flux").read(text.encode(), ReadContext()), context))
+    assert answer["resources"] == resources
     assert [f.message for f in context.findings if f.severity != "info"] == refused
 
 
 def test_unbuffered_is_options_of_the_shell() -> None:
     context = WriteContext(Findings("job"))
     document = get("flux").read(b"#!/bin/sh\n#FLUX: -n1 -u\n./a\n", ReadContext())
-    made = json.loads(get("flux-jobspec").write(document, context))
-    assert made["attributes"]["system"]["shell"]["options"] == {
+    answer = json.loads(get("flux-jobspec").write(document, context))
+    assert answer["attributes"]["system"]["shell"]["options"] == {
         "output": {**{stream: {"buffer": {"type": "none"}} for stream in ("stdout", "stderr")}, "batch-timeout": 0.05},
         "input": {"batch-timeout": 0}, "per-resource": {"type": "node"}}
     assert [f.message for f in context.findings if f.severity != "info"] == []

@@ -220,7 +220,7 @@ def test_long_lines_end(text: str) -> None:
     get("htcondor").write(document, WriteContext(policy=Policy.WARN))
 
 
-@pytest.mark.parametrize(("text", "found", "others"), [
+@pytest.mark.parametrize(("text", "expected", "others"), [
     ('OpSys == "LINUX" && (Arch == "X86_64")',
      [("OperatingSystem", "EQ", "LINUX"), ("Architecture", "EQ", "X86_64")], []),
     ('Machine != "n1" && HasDocker && TARGET.HasX =?= True',
@@ -229,8 +229,8 @@ def test_long_lines_end(text: str) -> None:
     ('A || OpSys == "LINUX"', [], ['A || OpSys == "LINUX"']),
     ('(A || B) && X > 3 && OpSys == "a && b"', [("OperatingSystem", "EQ", "a && b")], ["(A || B)", "X > 3"]),
 ])
-def test_requirements(text: str, found: list[tuple[str, str, str]], others: list[str]) -> None:
-    assert read_requirements(text) == (found, others)
+def test_requirements(text: str, expected: list[tuple[str, str, str]], others: list[str]) -> None:
+    assert read_requirements(text) == (expected, others)
     written = commands(f"executable = a\nrequirements = {text}\nqueue\n")
     again = "".join(f"{k} = {v}\n" if v else f"{k}\n" for k, v in written.items())
     assert commands(again) == written
@@ -260,8 +260,8 @@ def test_expressions_and_late_macros_stay() -> None:
 
 
 def test_dollar_signs_of_others_are_no_macros() -> None:
-    made, _ = convert("#!/bin/sh\n#SBATCH -o a$(x).%j\n#SBATCH --export=A=$HOME\necho\n", "slurm", "htcondor")
-    assert "output = a$(DOLLAR)(x).$(Cluster)" in made and 'environment = "A=$(DOLLAR)HOME"' in made
+    text, _ = convert("#!/bin/sh\n#SBATCH -o a$(x).%j\n#SBATCH --export=A=$HOME\necho\n", "slurm", "htcondor")
+    assert "output = a$(DOLLAR)(x).$(Cluster)" in text and 'environment = "A=$(DOLLAR)HOME"' in text
 
 
 def test_a_script_goes_beside_the_description() -> None:
@@ -284,9 +284,9 @@ def test_a_script_goes_beside_the_description() -> None:
 
 
 def test_hosts_are_alternatives_and_nice_turns_its_sign() -> None:
-    made, told = convert("#!/bin/sh\n#SBATCH -w a,b -x c --nice=5\necho\n", "slurm", "htcondor")
-    assert made[1:] == ["priority = -5", 'requirements = Machine != "c" && (Machine == "a" || Machine == "b")', "queue"]
-    assert {("approximated", "Node"), ("approximated", "Extension Nice")} <= set(told)
+    text, findings = convert("#!/bin/sh\n#SBATCH -w a,b -x c --nice=5\necho\n", "slurm", "htcondor")
+    assert text[1:] == ["priority = -5", 'requirements = Machine != "c" && (Machine == "a" || Machine == "b")', "queue"]
+    assert {("approximated", "Node"), ("approximated", "Extension Nice")} <= set(findings)
 
 
 @pytest.mark.parametrize(("lines", "program"), [
@@ -301,9 +301,9 @@ def test_the_program_of_a_container_is_a_file_that_goes_along(lines: str, progra
 
 
 def test_several_machines_want_the_parallel_universe() -> None:
-    made, told = convert("#!/bin/sh\n#SBATCH -N 2 -n 8 -c 2 --mem-per-cpu=1G\necho\n", "slurm", "htcondor")
-    assert made[1:] == ["universe = parallel", "machine_count = 2", "request_cpus = 8", "request_memory = 8GB", "queue"]
-    assert {("site-dependent", "NodeCount"), ("approximated", "TaskCount")} <= set(told)
+    text, findings = convert("#!/bin/sh\n#SBATCH -N 2 -n 8 -c 2 --mem-per-cpu=1G\necho\n", "slurm", "htcondor")
+    assert text[1:] == ["universe = parallel", "machine_count = 2", "request_cpus = 8", "request_memory = 8GB", "queue"]
+    assert {("site-dependent", "NodeCount"), ("approximated", "TaskCount")} <= set(findings)
 
 
 @pytest.mark.parametrize("words", [["a", "b c", "it's", 'say "hi"', "", "a=b", "\\", "#x"], ["plain", "words"], ["$x"]])
@@ -376,9 +376,9 @@ def test_retries_by_count_alone_are_every_systems(text: str, kept: dict[str, str
 def test_other_retries_have_no_command(policy: str) -> None:
     text = ("<Job><Executable>/bin/true</Executable>"
             f"<Extension type='Scheduler' name='Retry'>{policy}</Extension></Job>")
-    lines, told = convert(text, "sss", "htcondor")
+    lines, findings = convert(text, "sss", "htcondor")
     assert not [line for line in lines if line.startswith("max_retries")]
-    assert ("dropped", "Extension Retry") in told
+    assert ("dropped", "Extension Retry") in findings
 
 
 def test_several_queue_statements_are_told() -> None:
@@ -431,9 +431,9 @@ def test_a_macro_of_a_function_that_leads_back_to_itself_is_refused() -> None:
 ])
 def test_whole_numbers_that_are_made_of_the_number_of_a_job_are_computed_by_the_shell(target: str, words: str) -> None:
     text = "executable = /bin/a\narguments = $INT(n) i$INT(Process,%03d)\nn = $(Process) * 2 + 1\nqueue 3\n"
-    lines, told = convert(text, "htcondor", target)
+    lines, findings = convert(text, "htcondor", target)
     assert lines[-1] == f"/bin/a {words}"
-    assert not [about for about in told if "Arguments" in about[1] and about[0] != "approximated"]
+    assert not [about for about in findings if "Arguments" in about[1] and about[0] != "approximated"]
 
 
 @pytest.mark.parametrize("statement", ["queue f matching *.in", "queue f from list"])
@@ -487,10 +487,10 @@ def test_the_limit_of_a_job_and_its_transfers_is_its_duration_where_it_has_no_ot
 def test_a_job_of_the_parallel_universe_starts_on_every_machine() -> None:
     text = "universe = parallel\nexecutable = a\nmachine_count = 3\nrequest_cpus = 4\nrequest_memory = 8\n" \
            "batch_name = mpi-$(Cluster).x\noutput = o.$(NODE)\nqueue\n"
-    lines, told = convert(text, "htcondor", "slurm")
+    lines, findings = convert(text, "htcondor", "slurm")
     assert lines == ["#!/bin/sh", "#SBATCH --job-name=mpi.x", "#SBATCH --nodes=3", "#SBATCH --ntasks=3",
                      "#SBATCH --cpus-per-task=4", "#SBATCH --mem=8M", "#SBATCH --output=o.%n", "srun -n 3 ./a"]
-    assert ("site-dependent", "output") not in told
+    assert ("site-dependent", "output") not in findings
     assert there_and_back(text).splitlines() == [
         "batch_name = mpi-$(Cluster).x", "executable = a", "output = o.$(Node)", "universe = parallel",
         "machine_count = 3", "request_cpus = 4", "request_memory = 8MB", "queue"]

@@ -61,21 +61,21 @@ def write(document: Document) -> tuple[str, list[tuple[str, str]]]:
 def test_everything_that_it_knows_comes_back() -> None:
     document, findings = read(definition(WHOLE))
     assert list(findings) == []
-    text, told = write(document)
+    text, reported = write(document)
     again, _ = read(text.encode())
-    assert told == [] and again.root == document.root and write(again)[0] == text
+    assert reported == [] and again.root == document.root and write(again)[0] == text
 
 
 def test_what_it_asks_for() -> None:
-    made = job(WHOLE)
-    assert made.name == "cfd" and made.arguments == "'a b' 'it'\"'\"'s'" and made.project == "phys"
-    assert made.requested is not None and made.environment is not None
-    assert made.environment.variables() == {"A": "1 2"} and made.environment.export is None
-    assert [(p.tag, p.text, p.attributes) for p in made.requested.properties()] == [
+    job_text = job(WHOLE)
+    assert job_text.name == "cfd" and job_text.arguments == "'a b' 'it'\"'\"'s'" and job_text.project == "phys"
+    assert job_text.requested is not None and job_text.environment is not None
+    assert job_text.environment.variables() == {"A": "1 2"} and job_text.environment.export is None
+    assert [(p.tag, p.text, p.attributes) for p in job_text.requested.properties()] == [
         ("Duration", "3600", {}), ("Node", "h1,h2", {"aggregation": "List"}), ("OperatingSystem", "LINUX", {}),
         ("Architecture", "x86_64", {}), ("Memory", "2", {"units": "MB", "op": "GE", "metric": "PerNode"}),
         ("NodeCount", "1", {"op": "GE"}), ("NodeCount", "3", {"op": "LE"})]
-    assert made.task_groups[0].task_count == 8
+    assert job_text.task_groups[0].task_count == 8
 
 
 RANGES = [
@@ -95,14 +95,14 @@ RANGES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "made"), RANGES, ids=[str(n) for n in range(len(RANGES))])
-def test_ranges_are_expressions(text: str, made: list[tuple[str, int, dict[str, str]]]) -> None:
+@pytest.mark.parametrize(("text", "expected"), RANGES, ids=[str(n) for n in range(len(RANGES))])
+def test_ranges_are_expressions(text: str, expected: list[tuple[str, int, dict[str, str]]]) -> None:
     data = definition(f"<Resources><TotalCPUCount>{text}</TotalCPUCount></Resources>")
     document, _ = read(data)
     requested = next(j for j, _ in document.jobs()).requested
     assert requested is not None
     assert [(p.op, p.value, {k: v for k, v in p.attributes.items() if k != "op"})
-            for p in requested.properties()] == made
+            for p in requested.properties()] == expected
     assert read(write(document)[0].encode())[0].root == document.root
 
 
@@ -140,17 +140,17 @@ def test_hpc_profile() -> None:
     text = "<h:HPCProfileApplication><h:Executable>x</h:Executable></h:HPCProfileApplication>"
     text = f"<Application>{text}</Application>"
     document, _ = read(definition(text))
-    made, told = write(document)
-    assert "jsdl-hpcpa:HPCProfileApplication" in made and told == []
-    assert read(made.encode())[0].root == document.root
+    output, findings = write(document)
+    assert "jsdl-hpcpa:HPCProfileApplication" in output and findings == []
+    assert read(output.encode())[0].root == document.root
 
 
 def test_from_a_script_the_script_goes_beside() -> None:
     script = b"#!/bin/bash\n#SBATCH -J cfd -N 2 -t 10 -p batch --mem=4G -a 1-3 -o %x.%j.out\necho\n"
     document = get("slurm").read(script, ReadContext())
-    text, told = write(document)
+    text, findings = write(document)
     assert {("dropped", "Queue"), ("dropped", "Extension Array"), ("dropped", "OutputFile"),
-            ("site-dependent", "Executable")} == {one for one in told if one[0] != "approximated"}
+            ("site-dependent", "Executable")} == {one for one in findings if one[0] != "approximated"}
     beside = get("jsdl").files
     assert beside is not None
     made = dict(beside(document, WriteContext(Findings("j"), policy=Policy.WARN, name="cfd")))
@@ -161,13 +161,13 @@ def test_from_a_script_the_script_goes_beside() -> None:
 def test_an_expression_without_such_a_form_is_taken_down() -> None:
     wish = Job([Requested([new_property("NodeCount", 4, {"preference": "5"}),
                            new_property("NodeCount", 2, {"preference": "1", "conj": "Or"})])])
-    text, told = write(Document(wish))
-    assert "<Exact>4</Exact>" in text and ("approximated", "NodeCount") in told
+    text, findings = write(Document(wish))
+    assert "<Exact>4</Exact>" in text and ("approximated", "NodeCount") in findings
 
 
 def test_characters_that_xml_cannot_hold() -> None:
-    text, told = write(Document(Job([new_property("Name", "a\x01b")])))
-    assert "JobName" not in text and told == [("dropped", "Name")]
+    text, findings = write(Document(Job([new_property("Name", "a\x01b")])))
+    assert "JobName" not in text and findings == [("dropped", "Name")]
 
 
 def test_recognised() -> None:
@@ -183,9 +183,9 @@ def test_any_text_comes_back_or_is_told(words: list[str], name: str, memory: Dec
     made = Job([new_property("Name", name), new_property("Executable", "x"),
                 new_property("Arguments", shlex.join(words)),
                 Requested([new_property("Memory", memory, {"units": "KB"})])])
-    text, told = write(Document(made))
+    text, findings = write(Document(made))
     back = next(j for j, _ in read(text.encode())[0].jobs())
-    dropped = {subject for _, subject in told}
+    dropped = {subject for _, subject in findings}
     assert back.name == (name.strip() or None) or "Name" in dropped or "\r" in name
     if not any("\r" in w or (w and not w.strip()) for w in words) and "Arguments" not in dropped:
         assert shlex.split(back.arguments or "") == words

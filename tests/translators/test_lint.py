@@ -29,8 +29,8 @@ no_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="SSSJOB_SAMPLES nam
 
 def told(name: str, text: str, policy: Policy | None = None) -> list[tuple[str, str, int, int]]:
     """(rule, severity, line, column) of each finding."""
-    found = lint(name, text.encode("utf-8", "surrogateescape"), "x", policy)
-    return [(f.rule, f.severity, f.line, f.column) for f in found]
+    findings = lint(name, text.encode("utf-8", "surrogateescape"), "x", policy)
+    return [(f.rule, f.severity, f.line, f.column) for f in findings]
 
 
 S, P, B = "#!/bin/sh\n#SBATCH ", "#!/bin/sh\n#PBS ", "#!/bin/sh\n"
@@ -137,9 +137,9 @@ CASES: list[tuple[str, str, list[tuple[str, str, int, int]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "found"), CASES)
-def test_cases(name: str, text: str, found: list[tuple[str, str, int, int]]) -> None:
-    assert told(name, text) == found
+@pytest.mark.parametrize(("name", "text", "expected"), CASES)
+def test_cases(name: str, text: str, expected: list[tuple[str, str, int, int]]) -> None:
+    assert told(name, text) == expected
 
 
 def test_each_rule_has_a_page_and_each_check_a_case() -> None:
@@ -186,9 +186,9 @@ def test_public_scripts() -> None:
     warned = 0
     paths = [p for name in ("slurm", "pbspro", "torque") for p in sorted((SAMPLES / name).glob("*.sh"))]
     for path in paths:
-        found = told(path.parent.name, path.read_bytes().decode("utf-8", "surrogateescape"))
-        assert {r for r, severity, *_ in found if severity == "error"} <= {"SSS505", "SSS534"}
-        warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in found)
+        findings = told(path.parent.name, path.read_bytes().decode("utf-8", "surrogateescape"))
+        assert {r for r, severity, *_ in findings if severity == "error"} <= {"SSS505", "SSS534"}
+        warned += any(r >= "SSS520" and severity == "warning" for r, severity, *_ in findings)
     assert 0 < warned < len(paths) // 2
 
 

@@ -14,8 +14,8 @@ TWO = "#!/bin/sh\n#SBATCH -t 1:30\n#SBATCH --tasks 8\n"
 
 def told(text: str, select: str = "", ignore: str = "", dialect: str = "slurm") -> list[str]:
     """``line rule severity`` of each finding."""
-    found = lint(dialect, text.encode(), choice=Choice.of([select], [ignore]))
-    return [f"{f.line} {f.rule} {f.severity}" for f in found]
+    findings = lint(dialect, text.encode(), choice=Choice.of([select], [ignore]))
+    return [f"{f.line} {f.rule} {f.severity}" for f in findings]
 
 
 @pytest.mark.parametrize(("select", "ignore", "rules"), [
@@ -42,7 +42,7 @@ def test_a_limit_is_always_told() -> None:
     assert Choice.of(["SSS522"], ["SSS1"]).wants("SSS110")
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@pytest.mark.parametrize(("text", "expected"), [
     # at the end of a line, on a line of its own, above a line
     ("#!/bin/sh\n#SBATCH -t 1:30 # sssjob: ignore=SSS522\n#SBATCH --tasks 8\n", ["3 SSS525 warning"]),
     ("#!/bin/sh\n#SBATCH -t 1:30\n#SBATCH --tasks 8\n# sssjob: ignore=SSS522,SSS525\n", []),
@@ -56,8 +56,8 @@ def test_a_limit_is_always_told() -> None:
     # another comment of that name is none of these
     ("#!/bin/sh\n# sssjob: see docs\n#SBATCH -n 1\n", []),
 ])
-def test_comments_silence_rules(text: str, found: list[str]) -> None:
-    assert told(text) == found
+def test_comments_silence_rules(text: str, expected: list[str]) -> None:
+    assert told(text) == expected
 
 
 def test_what_is_refused_can_be_silenced_too() -> None:

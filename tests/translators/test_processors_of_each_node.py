@@ -40,27 +40,27 @@ def written(target: str, tasks: str, requested: str = THREE_NODES) -> tuple[str,
     ("cobalt", NOTHING_MORE, ["#COBALT -n 3", "#COBALT --proccount 6", "#COBALT --mode c2"]),
 ])
 def test_scripts(target: str, tasks: str, lines: list[str]) -> None:
-    text, told = written(target, tasks)
+    text, findings = written(target, tasks)
     assert not set(lines) - set(text.splitlines())
-    assert told == []
+    assert findings == []
 
 
 def test_psij() -> None:
-    text, told = written("psij", THREE_TASKS)
+    text, findings = written("psij", THREE_TASKS)
     assert json.loads(text)["resources"] == {
         "node_count": 3, "process_count": 3, "processes_per_node": 1, "cpu_cores_per_process": 2, "__version": 1}
-    assert told == []
+    assert findings == []
 
 
 @pytest.mark.parametrize("target", ["slurm", "pbspro", "lsf", "psij"])
 def test_nodes_that_nobody_counts_are_told(target: str) -> None:
-    _, told = written(target, NOTHING_MORE, '<Processors metric="PerNode">2</Processors>')
-    assert told == ["Processors/@metric"]
+    _, findings = written(target, NOTHING_MORE, '<Processors metric="PerNode">2</Processors>')
+    assert findings == ["Processors/@metric"]
 
 
 def test_conditions_are_multiplied_too() -> None:
     """Both ends of a range are those of a node, and what they say of it is carried."""
-    text, told = written("slurm", NOTHING_MORE, '<NodeCount>2</NodeCount><Processors op="GE" metric="PerNode">2'
-                         '</Processors><Processors op="LT" metric="PerNode">5</Processors>')
+    text, findings = written("slurm", NOTHING_MORE, '<NodeCount>2</NodeCount><Processors op="GE" metric="PerNode">2'
+                             '</Processors><Processors op="LT" metric="PerNode">5</Processors>')
     assert "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2\n" in text
-    assert told == ["Processors"]           # the least of the range is asked for
+    assert findings == ["Processors"]           # the least of the range is asked for

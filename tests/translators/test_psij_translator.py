@@ -299,11 +299,11 @@ def test_full_spec_comes_back() -> None:
 
 def test_spec_findings() -> None:
     findings = Findings()
-    made = from_spec(JobSpec("/x", ["${A}"], attributes=JobAttributes(timedelta(seconds=1.5), custom_attributes={
+    job = from_spec(JobSpec("/x", ["${A}"], attributes=JobAttributes(timedelta(seconds=1.5), custom_attributes={
         "slurm.n": 3})), findings)
     assert [(f.rule, f.subject) for f in findings] == [("SSS502", "Arguments"), ("SSS502", "Duration"),
                                                        ("SSS502", "slurm.n")]
-    assert made.requested is not None and made.requested.value("Duration") == 2
+    assert job.requested is not None and job.requested.value("Duration") == 2
 
 
 # --- the law: read(write(x)) == x for what the format can express ---------------------------------------------------
@@ -321,7 +321,7 @@ def jobs(draw: st.DrawFn) -> Job:
     each = draw(st.none() | st.integers(1, 4))
     many = draw(st.booleans())
     processes = draw(st.none() | st.integers(1, 3).map(lambda n: n * (nodes or 1)))
-    made = JobSpec(
+    spec = JobSpec(
         "/bin/" + draw(_NAMES), draw(st.none() | _WORDS), draw(st.none() | _NAMES.map(lambda n: f"/{n}")),
         draw(st.none() | _NAMES), draw(st.booleans()),
         draw(st.none() | st.dictionaries(st.from_regex("[A-Z_]{1,4}", fullmatch=True), st.text("ab c", max_size=5),
@@ -333,7 +333,7 @@ def jobs(draw: st.DrawFn) -> Job:
                       draw(st.none() | _NAMES), draw(st.none() | _NAMES), draw(st.none() | _NAMES),
                       draw(st.none() | _CUSTOM)),
         launcher=draw(st.just("mpirun") | st.just("srun")) if many else None)
-    return from_spec(made, Findings())
+    return from_spec(spec, Findings())
 
 
 @settings(max_examples=examples(75), deadline=None)
@@ -420,17 +420,17 @@ def test_dependencies_and_references_are_reported() -> None:
     assert [f.subject for f in findings.rejecting()] == ["Dependency", "Job"]
 
 
-@pytest.mark.parametrize(("name", "path", "told"), [
+@pytest.mark.parametrize(("name", "path", "expected"), [
     ("out.{jobid}-{index:3}", "out.{jobid}-{index:3}", ["OutputFile: PSI/J fills nothing in for {jobid}, {index:3}"]),
     ("a{{jobid}}", "a{jobid}", []),
 ])
-def test_tokens_of_file_names(name: str, path: str, told: list[str]) -> None:
+def test_tokens_of_file_names(name: str, path: str, expected: list[str]) -> None:
     """A JobSpec alone has none; braces that stand for themselves come over and back."""
     findings = Findings("x")
     spec = to_spec(job(f"<OutputFile>{name}</OutputFile>"), findings)
     assert str(spec.stdout_path) == path
-    assert [f.message for f in findings if f.subject == "OutputFile"] == told
-    assert told or from_spec(spec, Findings("x")).value("OutputFile") == name
+    assert [f.message for f in findings if f.subject == "OutputFile"] == expected
+    assert expected or from_spec(spec, Findings("x")).value("OutputFile") == name
 
 
 @pytest.mark.parametrize(("executor", "stated", "words"), [

@@ -83,8 +83,8 @@ def test_lines_that_are_obeyed_count_for_more_than_one_that_would_be_refused() -
 
 def test_what_speaks_against_a_format_is_said_where_nothing_fits_better() -> None:
     """Neither qsub takes ``--time``, so both are named, each with what it would refuse."""
-    found = recognise(b"#!/bin/sh\n#PBS --time=5\n")
-    assert [t.name for t, _ in found] == ["pbspro", "torque"] and all(fit.against for _, fit in found)
+    fits = recognise(b"#!/bin/sh\n#PBS --time=5\n")
+    assert [t.name for t, _ in fits] == ["pbspro", "torque"] and all(fit.against for _, fit in fits)
 
 
 def test_nothing_is_a_usage_error() -> None:

@@ -45,12 +45,12 @@ def told(name: str, data: bytes) -> tuple[list[str], object, list[str]]:
     reader = get(name)
     assert isinstance(reader, RecordTranslator) and reader.stream is not None
     context = ReadContext(options={"timezone": "Europe/Berlin"})
-    found = reader.stream(BytesIO(data), context)
+    stream = reader.stream(BytesIO(data), context)
     try:
-        jobs = [f"{job.line}: {write_document(job, findings=Findings())}" for job in found]
+        jobs = [f"{job.line}: {write_document(job, findings=Findings())}" for job in stream]
     except SSSJobError as error:
         jobs = [str(error)]
-    return jobs, found.counts.record(), [str(f) for f in context.findings]
+    return jobs, stream.counts.record(), [str(f) for f in context.findings]
 
 
 def assert_same(name: str, data: bytes) -> None:

@@ -221,8 +221,8 @@ def raw(text: str) -> bytes:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_good_records(name: str) -> None:
-    jobs, counts, told = read(name, raw(document(name)))
-    assert (len(jobs), counts.rejected, told) == (3, 0, set())
+    jobs, counts, findings = read(name, raw(document(name)))
+    assert (len(jobs), counts.rejected, findings) == (3, 0, set())
     for job in jobs:
         assert job.delivered is not None
         assert (job.delivered.value("Processors"), job.delivered.value("Duration")) == (2, 60)
@@ -231,14 +231,14 @@ def test_good_records(name: str) -> None:
 @pytest.mark.parametrize(("name", "badness"), CELLS)
 def test_one_bad_record(name: str, badness: str) -> None:
     good = ids(read(name, raw(document(name)))[0])
-    jobs, counts, told = read(name, raw(document(name, badness)))
+    jobs, counts, findings = read(name, raw(document(name, badness)))
     comes = FORMS[name].bad[badness][2]
     if reasons := set(comes.split("+")) & REASONS.keys():
         assert (set(counts.reasons), ids(jobs)) == (reasons, [good[0], good[2]])
         return
     assert (counts.rejected, ids(jobs)) == (0, good)
-    assert told - {"SSS541"} == ({comes} if comes.startswith("SSS") else set()) - {"SSS541"}
-    assert comes != "SSS541" or comes in told
+    assert findings - {"SSS541"} == ({comes} if comes.startswith("SSS") else set()) - {"SSS541"}
+    assert comes != "SSS541" or comes in findings
     if comes == "absent":
         amounts = [j.delivered.value("Duration") if j.delivered else None for j in jobs]
         assert amounts[0] == amounts[2] == 60
@@ -270,9 +270,9 @@ def test_the_input_ends_inside_a_record(name: str) -> None:
     good = ids(read(name, raw(document(name)))[0])
     at = text.rindex(FORMS[name].record.format(id=3).strip()[:12])
     for cut in range(at + 13, len(text) - 40, 29):
-        jobs, counts, told = read(name, raw(text[:cut]))
+        jobs, counts, findings = read(name, raw(text[:cut]))
         assert ids(jobs)[:2] == good[:2] and len(jobs) <= 3
-        assert counts.rejected or "SSS542" in told, text[cut - 40:cut]
+        assert counts.rejected or "SSS542" in findings, text[cut - 40:cut]
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -44,22 +44,22 @@ def test_one_record_among_many(source: str) -> None:
     form = PBS if source == "pbs-acct" else COBALT
     lines = [form.format("queue=q", "resources_used.walltime=00:16:40")] * 3
     lines.insert(2, form.format("queue=w queue=q", "resources_used.walltime=00:16:40"))
-    _, told = read("".join(line.replace(";7.srv;", f";{n}.srv;").replace(";5;", f";{n};")
-                           for n, line in enumerate(lines)), source)
-    assert len(told) == 1 and told[0].startswith("job 2")
+    _, findings = read("".join(line.replace(";7.srv;", f";{n}.srv;").replace(";5;", f";{n};")
+                               for n, line in enumerate(lines)), source)
+    assert len(findings) == 1 and findings[0].startswith("job 2")
 
 
-@pytest.mark.parametrize(("columns", "texts", "told", "spans"), [
+@pytest.mark.parametrize(("columns", "texts", "expected", "spans"), [
     ("Elapsed", "00:09:00", "Elapsed says 540", ["100"]), ("ElapsedRaw", "540", "ElapsedRaw says 540", ["100"]),
     ("Elapsed|ElapsedRaw", "00:09:00|540", "ElapsedRaw says 540", ["100"]),
     ("Elapsed|ElapsedRaw", "00:09:00|", "Elapsed says 540", ["100"]),
     ("Elapsed|Suspended", "00:09:00|00:00:10", "Elapsed says 540", ["100"])])
-def test_times_of_sacct(columns: str, texts: str, told: str, spans: list[str]) -> None:
+def test_times_of_sacct(columns: str, texts: str, expected: str, spans: list[str]) -> None:
     """A finding names the column that the log has."""
     text = f"JobID|State|Start|End|{columns}\n1|COMPLETED|1795000000|1795000100|{texts}\n"
     (job,), messages = read(text, "sacct")
     span = "End - Start - Suspended says 90" if "Suspended" in columns else "End - Start says 100"
-    assert messages == [f"Duration: {told}, {span}; {told.partition(' ')[0]} is taken"]
+    assert messages == [f"Duration: {expected}, {span}; {expected.partition(' ')[0]} is taken"]
     assert [p.text for p in job.all("Extension") if p.get("name") == "Elapsed"] == spans
 
 
@@ -78,10 +78,10 @@ def test_a_job_is_not_whose_its_name_says(before: str, chosen: str) -> None:
     """OpenPBS writes the owner before the texts that he chooses: ``qsub -P 'x account=evil'`` made evil pay."""
     text = (f"02/01/2026 02:00:00;E;7.srv;user=ann group=g {before}{chosen} queue=q ctime=1738353600 qtime=1738353600 "
             "start=1738360800 exec_host=n1/0*8 end=1738364400 Exit_status=0 resources_used.walltime=01:00:00\n")
-    (job,), told = read(text, "pbs-acct")
+    (job,), findings = read(text, "pbs-acct")
     assert (job.user, job.group, job.project, job.queue) == ("ann", "g", "chem" if before else None, "q")
     assert ("job 7.srv: account stands inside the project or the name of the job, where a user has written it; it is "
-            "not taken") in told
+            "not taken") in findings
 
 
 def test_torque_writes_the_account_behind_the_owner() -> None:
@@ -89,5 +89,5 @@ def test_torque_writes_the_account_behind_the_owner() -> None:
     text = ("02/01/2026 02:00:00;E;7.srv;user=ann group=g jobname=x queue=q ctime=1738353600 qtime=1738353600 "
             "etime=1738353600 start=1738360800 owner=ann@h account=chem exec_host=n1/0 end=1738364400 Exit_status=0 "
             "resources_used.walltime=01:00:00\n")
-    (job,), told = read(text, "pbs-acct")
-    assert (job.project, told) == ("chem", [])
+    (job,), findings = read(text, "pbs-acct")
+    assert (job.project, findings) == ("chem", [])

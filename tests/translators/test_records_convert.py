@@ -183,12 +183,12 @@ def test_parquet(tmp_path: Path) -> None:
     code, out, err = convert(SACCT.read_bytes(), "-f", "sacct", "-t", "parquet", "--option", "timezone=UTC",
                              "-o", str(target))
     assert (code, out) == (0, "") and err.endswith("81 records read: 81 given as 41 jobs, 0 rejected\n")
-    made = parquet.read_table(target)
-    assert made.column_names == [c.name for c in COLUMNS]
+    table = parquet.read_table(target)
+    assert table.column_names == [c.name for c in COLUMNS]
     rows = [json.loads(line) for line in convert(SACCT.read_bytes(), "-f", "sacct", "-t", "jsonl", "--option",
                                                  "timezone=UTC")[1].splitlines()]
-    assert [{k: v for k, v in row.items() if v is not None} for row in made.to_pylist()] == rows
-    assert made.schema.field("start").metadata == {b"unit": b"epoch s"}
+    assert [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()] == rows
+    assert table.schema.field("start").metadata == {b"unit": b"epoch s"}
 
 
 def test_parquet_of_a_document_and_what_does_not_fit(tmp_path: Path) -> None:
@@ -238,13 +238,13 @@ def test_names_in_records_are_gone(target: str, capsys: pytest.CaptureFixture[st
 def test_where_names_would_stay_it_is_refused(words: tuple[str, ...], message: str,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "log", *words, "--privacy", "p.toml"]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and message in said.err
+    captured = capsys.readouterr()
+    assert captured.out == "" and message in captured.err
 
 
 @pytest.mark.usefixtures("private")
 def test_a_wrong_profile_converts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.toml").write_text("least = 0\n")
     assert main(["convert", "log", "-f", "sacct", "-t", "csv", "--privacy", "p.toml"]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "least" in said.err
+    captured = capsys.readouterr()
+    assert captured.out == "" and "least" in captured.err

@@ -39,9 +39,9 @@ def write(name: str, *jobs: Job, **options: str) -> tuple[str, list[str]]:
 ])
 def test_the_vo_of_a_project(name: str, one: Job, organisation: str | None) -> None:
     """Only where the job says none; an FQAN says it too."""
-    text, told = write(name, one, vo=VO)
+    text, findings = write(name, one, vo=VO)
     assert re.findall(r"(?:^VO: |<(?:urf:)?Group>)([^<\n]*)", text, re.MULTILINE) == [organisation] * bool(organisation)
-    assert ("SSS503 Extension VO" in told) == (organisation in ("atlas", "biomed", "ops"))
+    assert ("SSS503 Extension VO" in findings) == (organisation in ("atlas", "biomed", "ops"))
 
 
 @pytest.mark.parametrize("name", ["apel", "apel-summary", "car", "car-summary"])
@@ -55,9 +55,9 @@ def test_the_benchmark_of_a_machine_and_queue(name: str, one: Job, figure: str) 
 
 
 def test_what_no_entry_is_for_is_told() -> None:
-    text, told = write("apel", job(machine="other", project="x"), benchmark="colony=hepspec 9", vo="chem:atlas")
+    text, findings = write("apel", job(machine="other", project="x"), benchmark="colony=hepspec 9", vo="chem:atlas")
     assert "VO: " not in text and "ServiceLevel" not in text
-    assert {"SSS504 Extension ServiceLevel", "SSS504 Extension VO"} <= set(told)
+    assert {"SSS504 Extension ServiceLevel", "SSS504 Extension VO"} <= set(findings)
 
 
 @pytest.mark.parametrize(("option", "text"), [
@@ -77,7 +77,7 @@ def test_counts_of_jobs() -> None:
     hosted.add("SubmitHost", "ce.example.org")
     waiting = Job([leaf("Id", "5"), leaf("State", "Idle"), leaf("Machine", "colony")])
     jobs = [job("1"), job("2"), job("3", end=1798761599), job("6", end=1798761600), hosted, waiting]
-    text, told = write("apel-sync", *jobs)
+    text, findings = write("apel-sync", *jobs)
     assert text == """APEL-sync-message: v0.1
 Site: S
 Month: 11
@@ -104,4 +104,4 @@ Year: 2026
 NumberOfJobs: 1
 %%
 """
-    assert "SSS546 Job" in told and write("apel", *jobs)[0].count("%%") == 5
+    assert "SSS546 Job" in findings and write("apel", *jobs)[0].count("%%") == 5

@@ -51,11 +51,11 @@ def test_attributes_of_pbs_that_nobody_reads_are_named_once() -> None:
 
 
 def test_attributes_of_condor_and_cobalt_that_nobody_reads_are_named_once() -> None:
-    job, told = read("htcondor-history", AD.format("JobStatus = 4\nCommittedTime = 290\nCommittedSlotTime = 290.0\n"
+    job, findings = read("htcondor-history", AD.format("JobStatus = 4\nCommittedTime = 290\nCommittedSlotTime = 290.0\n"
                                                   "LastRemoteWallClockTime = 300.0\nMyOwn = 1"))
     assert {p.get("name"): p.text for p in job.all("Extension")}.items() >= {
         "CommittedTime": "290", "LastRemoteWallClockTime": "300.0", "CommittedSlotTime": "290.0"}.items()
-    assert told == ["attributes not carried over (in so many records): myown (1)"]
+    assert findings == ["attributes not carried over (in so many records): myown (1)"]
     assert read("cobalt-acct", "03/01/2026 10:00:00;E;5;resource=m user=a start=1000 end=2000 Exit_status=0 "
                 "resources_used.nodect=1 force=1\n")[1] == [
         "attributes not carried over (in so many records): force (1)"]
@@ -73,26 +73,26 @@ def test_gpus_of_old_torque(more: str) -> None:
 @pytest.mark.parametrize("more", ["Resource_List.nodect=many", "Resource_List.ncpus=8x", "Resource_List.ngpus=1.5",
                                   "Resource_List.mem=a_lot"])
 def test_an_odd_request_of_pbs_costs_itself(more: str) -> None:
-    job, told = read("pbs-acct", PBS.format(more))
+    job, findings = read("pbs-acct", PBS.format(more))
     assert (delivered(job, "Duration"), delivered(job, "Processors")) == (["3600"], ["8"])
-    assert [text.endswith("it is left out") for text in told] == [True] and more.partition("=")[0] in told[0]
-    job, told = read("pbs-acct", PBS.replace("02:00:00", "soon").format(""))
-    assert delivered(job, "Duration") == ["3600"] and "Resource_List.walltime 'soon'" in told[0]
+    assert [text.endswith("it is left out") for text in findings] == [True] and more.partition("=")[0] in findings[0]
+    job, findings = read("pbs-acct", PBS.replace("02:00:00", "soon").format(""))
+    assert delivered(job, "Duration") == ["3600"] and "Resource_List.walltime 'soon'" in findings[0]
 
 
 @pytest.mark.parametrize(("column", "value"), [("mem", "16?"), ("tres", "cpu=x"), ("cpus", "8x"), ("limit", "1-x")])
 def test_an_odd_request_of_sacct_costs_itself(column: str, value: str) -> None:
     """A ReqMem of ``16?`` was seen in logs of a site."""
-    job, told = read("sacct", ROW.format(**GOOD | {column: value}))
+    job, findings = read("sacct", ROW.format(**GOOD | {column: value}))
     assert (delivered(job, "Duration"), delivered(job, "Processors")) == (["3600"], ["8"])
-    assert [text.endswith("it is left out") for text in told] == [True]
+    assert [text.endswith("it is left out") for text in findings] == [True]
 
 
 def test_a_job_that_ran_was_somewhere() -> None:
     """An elapsed time counts for more than a list of nodes that says there were none."""
-    job, told = read("sacct", ROW.format(**GOOD | {"nodes": "None assigned"}))
+    job, findings = read("sacct", ROW.format(**GOOD | {"nodes": "None assigned"}))
     assert (job.value("StartTime"), delivered(job, "Duration"), delivered(job, "Node")) == (1000, ["3600"], [])
-    assert told == ["NodeList is None assigned, and it ran for 3600 s; the time is taken"]
+    assert findings == ["NodeList is None assigned, and it ran for 3600 s; the time is taken"]
 
 
 @pytest.mark.parametrize("unit", ["", "K"])
@@ -108,10 +108,10 @@ def test_a_history_without_states_lists_jobs_that_have_left() -> None:
     row = "ce.example.org#7.0#1700000000|ann|100|90|5|1700000000|1700000100|2048|4096|2\n"
     columns = ("GlobalJobId,Owner,RemoteWallClockTime,RemoteUserCpu,RemoteSysCpu,JobStartDate,EnteredCurrentStatus,"
                "ResidentSetSize_RAW,ImageSize_RAW,RequestCpus")
-    job, told = read("htcondor-history", row, columns=columns)
+    job, findings = read("htcondor-history", row, columns=columns)
     assert (job.value("State"), job.value("EndTime"), delivered(job, "Duration")) == ("Completed", 1700000100, ["100"])
-    assert told == ["neither JobStatus nor CompletionDate is there; a history lists jobs that have left the queue: "
-                    "they are taken as Completed, at EnteredCurrentStatus where that is there"]
+    assert findings == ["neither JobStatus nor CompletionDate is there; a history lists jobs that have left the queue: "
+                        "they are taken as Completed, at EnteredCurrentStatus where that is there"]
     assert read("htcondor-history", row)[1] == []
 
 

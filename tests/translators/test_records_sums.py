@@ -108,8 +108,8 @@ def test_what_sums_do_not_tell_is_refused(capsys: pytest.CaptureFixture[str], tm
 
 @pytest.mark.parametrize("text", [MESSAGE, CAR], ids=["message", "car"])
 def test_a_sum(text: str) -> None:
-    made, counts, findings = rows(text)
-    assert (made, findings) == ([ROW], [])
+    records, counts, findings = rows(text)
+    assert (records, findings) == ([ROW], [])
     assert (counts["given"], counts["jobs"]) == (1, 7)
     assert [t.name for t, _ in recognise(text.encode())] == ["apel-summary" if text is MESSAGE else "car-summary"]
 
@@ -119,8 +119,8 @@ def test_what_is_written_is_read() -> None:
         b"%d|a|COMPLETED|2026-11-%02dT10:00:00|2026-11-%02dT10:01:00|60|00:30|2\n" % (n, n, n) for n in range(1, 6)))
     document = get("sacct").read(jobs, ReadContext(options={"timezone": "UTC"}))
     text = get("apel-summary").write(document, WriteContext(options={"site": "S", "benchmark": "hepspec 2"}))
-    made, counts, _ = rows(text)
-    (row,) = made
+    records, counts, _ = rows(text)
+    (row,) = records
     assert [row[k] for k in ("site", "month", "jobs", "wall_s", "cpu_s")] == ["S", "2026-11", 5, 300, 150]
     assert counts["jobs"] == 5
 
@@ -168,11 +168,11 @@ def test_aggregated_records_are_written() -> None:
 @pytest.mark.parametrize("target", ["car-summary", "apel-summary"])
 def test_what_is_written_adds_up(target: str) -> None:
     text, _ = written(target, benchmark="HEPSPEC 11.4")
-    made, counts, findings = rows(text)
+    records, counts, findings = rows(text)
     assert (findings, counts["jobs"], counts["rejected"]) == ([], 8, 0)
-    assert [sum(row[name] for row in made) for name in ("jobs", "wall_s", "cpu_s")] == [8, 480, 240]
-    assert {row["benchmark"] for row in made} == {"HEPSPEC 11.4"}
-    assert {row.get("queue") for row in made} == ({"x", "y"} if target == "car-summary" else {None})
+    assert [sum(row[name] for row in records) for name in ("jobs", "wall_s", "cpu_s")] == [8, 480, 240]
+    assert {row["benchmark"] for row in records} == {"HEPSPEC 11.4"}
+    assert {row.get("queue") for row in records} == ({"x", "y"} if target == "car-summary" else {None})
 
 
 def test_what_only_the_grid_knows_is_in_aggregated_records() -> None:
@@ -233,8 +233,8 @@ def test_normalised_messages() -> None:
 ])
 def test_what_is_rejected(old: str, new: str, reason: str) -> None:
     assert old in MESSAGE
-    made, counts, _ = rows(MESSAGE.replace(old, new))
-    assert (made, counts["reasons"]) == ([], {reason: 1})
+    records, counts, _ = rows(MESSAGE.replace(old, new))
+    assert (records, counts["reasons"]) == ([], {reason: 1})
 
 
 def test_keys_without_a_column_are_told() -> None:
@@ -244,8 +244,8 @@ def test_keys_without_a_column_are_told() -> None:
 def test_one_broken_record_costs_that_one_only() -> None:
     record = CAR[CAR.index("<a:SummaryRecord>"):CAR.index("</a:SummaryRecords>")]
     many = CAR.replace(record, record + record.replace("</a:Year>", "") + record)
-    made, counts, _ = rows(many[:-60])
-    assert made == [ROW] and counts["reasons"] == {"torn": 1, "xml": 1}
+    records, counts, _ = rows(many[:-60])
+    assert records == [ROW] and counts["reasons"] == {"torn": 1, "xml": 1}
 
 
 def test_no_job_comes_of_a_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

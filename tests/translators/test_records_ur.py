@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 
@@ -40,6 +41,22 @@ def test_what_does_not_come_back_is_named(name: str, job: Job) -> None:
     in_all = {p.tag for d in job.items if isinstance(d, Delivered) for p in d.items
               if isinstance(p, Property) and per_of(p.get("metric"))}
     assert differ <= named | in_all, (differ - named, text)     # what is of each node comes back as of the whole job
+
+
+@pytest.mark.parametrize(("terabytes", "comes_back"), [("1681.7", True), ("1500000000", True),
+                                                       ("1600000000", False)])
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_greatest_amounts(name: str, terabytes: str, comes_back: bool) -> None:
+    """The job comes back whatever it used: an amount of more digits than readers take is left out, and named."""
+    memory = leaf("Memory", Decimal(terabytes), {"units": "TB", "metric": "PerProcessor"})
+    job = Job([leaf("Id", "1"), leaf("State", "Completed"), leaf("StartTime", 1), leaf("EndTime", 1),
+               leaf("CpuDuration", 0), leaf("Machine", "m"), Delivered([leaf("Processors", 595), memory])])
+    context = WriteContext(policy=Policy.WARN, options={"created": "0", "site": "S"})
+    text = get(name).write(Document(job), context)
+    back, = (j for j, _ in get(name).read(text.encode(), ReadContext()).jobs())
+    amounts = [p for d in back.items if isinstance(d, Delivered) for p in d.all("Memory")]
+    assert (bool(amounts), ("SSS501", "Memory") in {(f.rule, f.subject) for f in context.findings}) == \
+        (comes_back, not comes_back)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -110,15 +110,15 @@ def test_a_record_of_a_virtual_machine_alone() -> None:
     assert facts(back(text)) - facts(job) == Counter() or "GlobalJob" in named
 
 
-@pytest.mark.parametrize(("blocks", "said"), [
+@pytest.mark.parametrize(("blocks", "expected"), [
     ("<CloudUsageBlock>" + "<TimeInstant urf:type='a'>x</TimeInstant>" * 2 + "</CloudUsageBlock>",
      "no place for TimeInstant of CloudUsageBlock"),
     (STORAGE.replace("<FileCount>", "<New>5</New><FileCount>"), "no place for New of StorageUsageBlock"),
     (MEMORY.replace("</Hostname>", "</Hostname><ProcessId>5</ProcessId>"), "no place for all of ExecutionHost"),
     ("<OtherBlock/>", "no place for OtherBlock"),
 ])
-def test_what_has_no_place_is_told(blocks: str, said: str) -> None:
-    assert any(said in finding for finding in read(blocks)[1])
+def test_what_has_no_place_is_told(blocks: str, expected: str) -> None:
+    assert any(expected in finding for finding in read(blocks)[1])
 
 
 @pytest.mark.parametrize("blocks", [

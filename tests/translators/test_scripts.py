@@ -52,14 +52,14 @@ def test_sbatch_reads_the_same(case: str) -> None:
         return
     made, _ = written("slurm", get("slurm").read(recorded["script"].encode(), context), layout="canonical")
     made = list(takewhile(lambda line: not line or line.startswith("#"), made))
-    said = dict(_said(line) for line in made if line.startswith("#SBATCH --") and "ignore-pbs" not in line)
+    words_by_name = dict(_said(line) for line in made if line.startswith("#SBATCH --") and "ignore-pbs" not in line)
     listed = dict(recorded["reading"][0])
     for option in {"begin", "priority", "time", "dependency"} & listed.keys():      # read again below, or by the clock
-        assert said.pop(option, None) is not None
+        assert words_by_name.pop(option, None) is not None
         del listed[option]
     if "gres" in listed:
-        said["gres"] = said.pop("gpus-per-node")
-    assert said == {k: FORM.get(k, str)(v) for k, v in listed.items()}
+        words_by_name["gres"] = words_by_name.pop("gpus-per-node")
+    assert words_by_name == {k: FORM.get(k, str)(v) for k, v in listed.items()}
 
 
 def _said(line: str) -> tuple[str, str]:
@@ -70,8 +70,8 @@ def _said(line: str) -> tuple[str, str]:
 @pytest.mark.parametrize(("case", "seconds"), [
     ("time_30", 1800), ("time_dh", 129600), ("time_dhm", 131400), ("time_mmss", 1860), ("two_time", 1200)])
 def test_times_are_those_of_sbatch(case: str, seconds: int) -> None:
-    made, _ = written("slurm", script("slurm", RECORDED[case]["script"]))
-    hours, minutes, rest = made[1].removeprefix("#SBATCH --time=").split(":")
+    text, _ = written("slurm", script("slurm", RECORDED[case]["script"]))
+    hours, minutes, rest = text[1].removeprefix("#SBATCH --time=").split(":")
     assert int(hours) * 3600 + int(minutes) * 60 + int(rest) == seconds
 
 
@@ -84,16 +84,16 @@ def job(text: str) -> Document:
 
 
 def test_an_executable_is_started() -> None:
-    made, _ = written("slurm", job("<Executable>/bin/my app</Executable><Arguments>a 'b c'</Arguments>"))
-    assert made == ["#!/bin/sh", "'/bin/my app' a 'b c'"]
+    text, _ = written("slurm", job("<Executable>/bin/my app</Executable><Arguments>a 'b c'</Arguments>"))
+    assert text == ["#!/bin/sh", "'/bin/my app' a 'b c'"]
 
 
 def test_a_requested_range_of_alternatives() -> None:
-    made, findings = written("slurm", job(
+    text, findings = written("slurm", job(
         "<Executable>x</Executable><Requested><NodeCount op='GE'>2</NodeCount><NodeCount op='LE'>4</NodeCount>"
         "<Memory op='GE' metric='PerNode' units='GB'>1</Memory><Memory metric='PerNode' op='LE' units='GB'>2</Memory>"
         "</Requested>"))
-    assert made[1:-1] == ["#SBATCH --nodes=2-4", "#SBATCH --mem=1G"]
+    assert text[1:-1] == ["#SBATCH --nodes=2-4", "#SBATCH --mem=1G"]
     assert [(f.kind, f.subject) for f in findings] == [("approximated", "Memory")]
 
 
@@ -145,10 +145,10 @@ def test_a_group_is_no_script() -> None:
 
 
 def test_hostile_values_stay_in_their_line() -> None:
-    made, findings = written("slurm", job("<Name>a\n#SBATCH --uid=0</Name><Executable>x</Executable>"))
-    assert made == ["#!/bin/sh", "x"] and [f.kind for f in findings] == ["dropped"]
-    made, _ = written("slurm", job("<Name>$(reboot) \"x\" 'y'</Name><Executable>x</Executable>"))
-    assert made[1] == '#SBATCH --job-name="$(reboot) \\"x\\" \'y\'"'
+    text, findings = written("slurm", job("<Name>a\n#SBATCH --uid=0</Name><Executable>x</Executable>"))
+    assert text == ["#!/bin/sh", "x"] and [f.kind for f in findings] == ["dropped"]
+    text, _ = written("slurm", job("<Name>$(reboot) \"x\" 'y'</Name><Executable>x</Executable>"))
+    assert text[1] == '#SBATCH --job-name="$(reboot) \\"x\\" \'y\'"'
 
 
 @pytest.mark.parametrize("name", ["slurm", "pbspro", "torque"])
@@ -160,8 +160,8 @@ def test_hostile_values_stay_in_their_line() -> None:
     "<Requested><Resource name='License' type='a:9,b'>1</Resource></Requested>",
 ])
 def test_no_value_says_more_than_one_thing(name: str, text: str) -> None:
-    made, findings = written(name, job(f"<Executable>x</Executable>{text}"))
-    said = " ".join(made)
+    output, findings = written(name, job(f"<Executable>x</Executable>{text}"))
+    said = " ".join(output)
     assert not any(bad in said for bad in ("afterok:2", "LD_PRELOAD", "ncpus=9", "ncpus=8", "gpu:9", ",gpu", ",b"))
     assert any(f.kind == "dropped" for f in findings)
 
@@ -169,15 +169,15 @@ def test_no_value_says_more_than_one_thing(name: str, text: str) -> None:
 @pytest.mark.parametrize("to", ["slurm", "pbspro", "torque"])
 @pytest.mark.parametrize("name", ["slurm", "pbspro", "torque"])
 def test_nothing_is_invented(name: str, to: str) -> None:
-    made, _ = written(to, script(name, "#!/bin/sh\n# only a comment\necho\n"))
+    text, _ = written(to, script(name, "#!/bin/sh\n# only a comment\necho\n"))
     start = ['cd "$PBS_O_WORKDIR"'] if name == "slurm" != to else []
-    assert made == ["#!/bin/sh", *start, "# only a comment", "echo"]
+    assert text == ["#!/bin/sh", *start, "# only a comment", "echo"]
 
 
 # --- scripts
 def test_options_of_the_command_line_win() -> None:
-    made, _ = written("slurm", script("slurm", "#!/bin/sh\n#SBATCH -t 5 -N 2\n", set="-t 7 --comment='a b'"))
-    assert made[1:] == ["#SBATCH --time=00:07:00", "#SBATCH --nodes=2", '#SBATCH --comment="a b"']
+    text, _ = written("slurm", script("slurm", "#!/bin/sh\n#SBATCH -t 5 -N 2\n", set="-t 7 --comment='a b'"))
+    assert text[1:] == ["#SBATCH --time=00:07:00", "#SBATCH --nodes=2", '#SBATCH --comment="a b"']
     with pytest.raises(ValueError, match="body"):
         written("slurm", script("slurm", "#!/bin/sh\n"), body="mend")
 
@@ -221,8 +221,8 @@ def test_origins() -> None:
 
 
 def test_comments_that_the_target_would_obey() -> None:
-    made, findings = written("slurm", script("pbspro", "#!/bin/sh\n#SBATCH --uid=0\n#PBS -N a -V\n#BSUB -J b\ncd x\n"))
-    assert made == ["#!/bin/sh", "##SBATCH --uid=0", "#SBATCH --job-name=a", "#SBATCH --export=ALL",
+    text, findings = written("slurm", script("pbspro", "#!/bin/sh\n#SBATCH --uid=0\n#PBS -N a -V\n#BSUB -J b\ncd x\n"))
+    assert text == ["#!/bin/sh", "##SBATCH --uid=0", "#SBATCH --job-name=a", "#SBATCH --export=ALL",
                     "#SBATCH --ignore-pbs", "#BSUB -J b", "cd x"]
     assert [f.subject for f in findings] == ["--ignore-pbs", "InitialWorkingDirectory", "OutputFile", "directive"]
 
@@ -309,21 +309,21 @@ def test_a_dialect_of_a_third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "acme" in names()
     document = script("acme", "#!/bin/sh\n#ACME name x\n#ACME nodes 2\n#ACME limit 90\necho $ACME_ID\n")
-    made, findings = written("acme", document)
-    assert made == ["#!/bin/sh", "#ACME name x", "#ACME nodes 2", "#ACME limit 00:01:30", "echo $ACME_ID"]
-    assert list(findings) == [] and script("acme", "\n".join(made) + "\n").root == document.root
-    made, findings = written("slurm", document)
-    assert made[1:4] == ["#SBATCH --job-name=x", "#SBATCH --nodes=2", "#SBATCH --time=00:02:00"]
+    text, findings = written("acme", document)
+    assert text == ["#!/bin/sh", "#ACME name x", "#ACME nodes 2", "#ACME limit 00:01:30", "echo $ACME_ID"]
+    assert list(findings) == [] and script("acme", "\n".join(text) + "\n").root == document.root
+    text, findings = written("slurm", document)
+    assert text[1:4] == ["#SBATCH --job-name=x", "#SBATCH --nodes=2", "#SBATCH --time=00:02:00"]
     assert [(f.subject, f.line) for f in findings] == [("ACME_ID", 5), ("Duration", 4)]
 
 
 # --- the command
 def test_convert_explains_the_way_of_each_directive(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -J a --hint=x -N 2\n#SBATCH --export=NONE\n")
-    made = subprocess.run([*command(), "convert", "-f", "slurm", "-t", "torque", "--explain",
-                           "--set", "-J b", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
-    assert (made.returncode, made.stdout) == (0, "#!/bin/sh\n#PBS -N b\n#PBS -l nodes=2\n")
-    assert made.stderr.splitlines()[-5:] == [
+    process = subprocess.run([*command(), "convert", "-f", "slurm", "-t", "torque", "--explain",
+                              "--set", "-J b", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, "#!/bin/sh\n#PBS -N b\n#PBS -l nodes=2\n")
+    assert process.stderr.splitlines()[-5:] == [
         "0:0: --job-name b -> Name: exact",
         "2:9: --job-name a -> no property of its own: replaced (--set says it again)",
         "2:14: --hint x -> Extension hint: dropped (--hint x: dropped, Torque has no place for it)",

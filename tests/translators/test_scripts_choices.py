@@ -58,11 +58,11 @@ def written(name: str, body: str) -> tuple[str, set[str]]:
     return get(name).write(document, WriteContext(findings, policy=Policy.WARN)), {f.subject for f in findings}
 
 
-@pytest.mark.parametrize(("body", "name", "text", "told"), ROWS)
-def test_what_is_asked_of_names(body: str, name: str, text: str, told: str | None) -> None:
+@pytest.mark.parametrize(("body", "name", "text", "expected"), ROWS)
+def test_what_is_asked_of_names(body: str, name: str, text: str, expected: str | None) -> None:
     script, subjects = written(name, body)
     names = {"Feature", "Node", "Queue"}
-    assert subjects & names == ({told} if told else set())
+    assert subjects & names == ({expected} if expected else set())
     options = script.partition("/bin/true")[0] if name != "htcondor" else script
     assert text in options
     if not text:

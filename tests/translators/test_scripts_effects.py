@@ -180,9 +180,9 @@ CASES = [
 
 @pytest.mark.parametrize(("source", "target", "directives", "options", "messages"), CASES)
 def test_effects(source: str, target: str, directives: str, options: list[str], messages: list[str]) -> None:
-    lines, told = converted(source, target, f"#!/bin/sh\n{directives}./a\n")
+    lines, findings = converted(source, target, f"#!/bin/sh\n{directives}./a\n")
     assert [line.split(" ", 1)[1] for line in lines if line.startswith("#")] == options
-    assert told == messages
+    assert findings == messages
 
 
 def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
@@ -201,9 +201,9 @@ def test_a_file_in_the_home_directory_goes_where_the_profile_says() -> None:
 @pytest.mark.parametrize("target", ["slurm", "torque", "sge", "lsf", "flux"])
 def test_threads_of_several_chunks_are_those_of_the_first(target: str) -> None:
     """The script runs there, however the groups are written; those of the others are told."""
-    lines, told = converted("pbspro", target, "#PBS -l select=2:ncpus=4:ompthreads=2+3:ncpus=8:ompthreads=8\n./a\n")
+    lines, findings = converted("pbspro", target, "#PBS -l select=2:ncpus=4:ompthreads=2+3:ncpus=8:ompthreads=8\n./a\n")
     assert lines[-2:] == ["export OMP_NUM_THREADS=2", "./a"]
-    assert len([text for text in told if "ompthreads=8 of this option is dropped" in text]) == 1
+    assert len([text for text in findings if "ompthreads=8 of this option is dropped" in text]) == 1
 
 
 @pytest.mark.parametrize(("text", "scope", "option"), [
@@ -301,9 +301,9 @@ def test_a_home_that_is_no_directory_is_refused(home: str) -> None:
     ("./a", []),
 ])
 def test_the_last_index_of_a_step(body: str, messages: list[str]) -> None:
-    lines, told = converted("sge", "slurm", f"#!/bin/sh\n#$ -t 3-10:3\n{body}\n")
+    lines, findings = converted("sge", "slurm", f"#!/bin/sh\n#$ -t 3-10:3\n{body}\n")
     assert lines[0] == "#SBATCH --array=3-10:3"
-    assert [message for message in told if "last index" in message] == messages
+    assert [message for message in findings if "last index" in message] == messages
 
 
 def test_a_value_that_loses_against_the_submitters_own_is_told_by_the_reader() -> None:
@@ -399,7 +399,7 @@ def test_that_an_element_of_torque_has_a_name_of_its_own_is_told() -> None:
                     "element carries its index there"]
 
 
-@pytest.mark.parametrize(("source", "directives", "export", "told"), [
+@pytest.mark.parametrize(("source", "directives", "export", "expected"), [
     ("flux", "#FLUX: --env=A=1\n", "--export=ALL,A=1", ["a variable that the submitter has wins over the one given"]),
     ("lsf", '#BSUB -env "all, A=1"\n', "--export=ALL,A=1",
      ["a variable that the submitter has wins over the one given"]),
@@ -408,12 +408,12 @@ def test_that_an_element_of_torque_has_a_name_of_its_own_is_told() -> None:
     ("pbspro", "#PBS -N x\n", "", ["jobs of PBS Pro find few of the submitter's variables unless told otherwise, those "
                                    "of Slurm all"])])
 def test_variables_that_are_set_keep_the_submitters_where_they_were(source: str, directives: str, export: str,
-                                                                    told: list[str]) -> None:
+                                                                    expected: list[str]) -> None:
     document = get(source).read(f"#!/bin/sh\n{directives}./a\n".encode(), ReadContext())
     findings = Findings("s")
     text = get("slurm").write(document, WriteContext(findings, policy=Policy.WARN))
     assert [line[8:] for line in str(text).splitlines() if "--export" in line] == [export] * bool(export)
-    assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in told]
+    assert [f.message for f in findings if f.subject == "Environment"] == [f"Environment: {text}" for text in expected]
 
 
 @pytest.mark.parametrize(("target", "first"), [

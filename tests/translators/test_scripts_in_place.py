@@ -158,8 +158,8 @@ def test_a_page_stays_a_page(target: str, page: str) -> None:
      "# later\n#SBATCH --time=00:07:00 # long\n"),
 ])
 def test_what_stands_where(source: str, target: str, text: str, page: str) -> None:
-    made = converted(source, target, f"#!/bin/sh\n{text}./a\n")
-    assert made == f"#!/bin/sh\n{page}./a\n"
+    lines = converted(source, target, f"#!/bin/sh\n{text}./a\n")
+    assert lines == f"#!/bin/sh\n{page}./a\n"
 
 
 def test_options_of_the_command_line_take_the_places_of_those_they_replace() -> None:
@@ -174,9 +174,9 @@ def test_the_other_first_line_stays_above_comments() -> None:
 
 
 def test_lines_of_a_shim_follow_the_directives() -> None:
-    made = converted("slurm", "sge", "#!/bin/sh\n# c\n#SBATCH -J a\n# d\necho $SLURM_JOB_ID\n", body="shim")
-    assert made.startswith("#!/bin/sh\n# c\n#$ -N a\n#$ -cwd\n# >>> sssjob shim: slurm on sge")
-    assert made.endswith("# <<< sssjob shim\n# d\necho $SLURM_JOB_ID\n")
+    lines = converted("slurm", "sge", "#!/bin/sh\n# c\n#SBATCH -J a\n# d\necho $SLURM_JOB_ID\n", body="shim")
+    assert lines.startswith("#!/bin/sh\n# c\n#$ -N a\n#$ -cwd\n# >>> sssjob shim: slurm on sge")
+    assert lines.endswith("# <<< sssjob shim\n# d\necho $SLURM_JOB_ID\n")
 
 
 def test_losses_leave_comments_where_they_stood_and_come_back() -> None:

@@ -27,7 +27,7 @@ def convert(source: str, target: str, text: str, body: str = "shim") -> tuple[st
 FIRST = "#!/bin/bash\n"
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # a statement that all of a mail's events are known, and one that is not
     ("slurm", "slurm", "#SBATCH --mail-type=NONE\n#SBATCH --mail-type=FAIL\n", "#SBATCH --mail-type=FAIL\n", []),
     ("slurm", "slurm", "#SBATCH --mail-type=FAIL,X\n", "#SBATCH --mail-type=FAIL\n",
@@ -138,8 +138,8 @@ FIRST = "#!/bin/bash\n"
     ("slurm", "sge", "#SBATCH --switches=1\n", "#$ -cwd\n",
      ["SSS501 --switches 1: Extension Switches: dropped, Grid Engine has no place for it"]),
 ])
-def test_directives(source: str, target: str, text: str, written: str, told: list[str]) -> None:
-    assert convert(source, target, f"{FIRST}{text}") == (written, told)
+def test_directives(source: str, target: str, text: str, written: str, expected: list[str]) -> None:
+    assert convert(source, target, f"{FIRST}{text}") == (written, expected)
 
 
 @pytest.mark.parametrize(("lines", "named"), [
@@ -161,9 +161,9 @@ def test_commands_that_read_a_file_of_the_old_name(lines: str, named: str) -> No
     ("pbspro", "cd $TMPDIR\n"), ("htcondor", "cd ${_CONDOR_SCRATCH_DIR}\n"),
     ("flux", 'export SLURM_TMPDIR="$(mktemp -d)"\ntrap \'rm -rf "$SLURM_TMPDIR"\' 0\n')])
 def test_a_folder_that_only_some_sites_make(target: str, written: str) -> None:
-    text, told = convert("slurm", target, f"{FIRST}cd $SLURM_TMPDIR\n", "translate")
+    text, findings = convert("slurm", target, f"{FIRST}cd $SLURM_TMPDIR\n", "translate")
     assert written in text or target == "htcondor"          # whose script stands beside
-    assert [line for line in told if "SLURM_TMPDIR" in line and "some sites of Slurm set it, and no other" in line]
+    assert [line for line in findings if "SLURM_TMPDIR" in line and "some sites of Slurm set it, and no other" in line]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -205,10 +205,10 @@ def test_one_that_is_not_reached_does_not(text: str) -> None:
 
 
 def test_the_binding_of_aprun_in_its_long_form() -> None:
-    text, told = convert("cobalt", "slurm", f"{FIRST}#COBALT -n 4\n#COBALT -t 10\naprun -n 8 -N 2 --cc depth ./a\n",
-                         "translate")
+    text, findings = convert("cobalt", "slurm", f"{FIRST}#COBALT -n 4\n#COBALT -t 10\naprun -n 8 -N 2 --cc depth ./a\n",
+                             "translate")
     assert text.endswith("\nsrun -n 8 --ntasks-per-node=2 ./a\n")
-    assert told == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
+    assert findings == ["SSS512 aprun became srun; --cc left out, for srun is told nothing of the kind"]
 
 
 KEPT = "SSS511 qsub is a command of {}; the line is kept: --body translate writes {}"
@@ -225,8 +225,8 @@ def test_two_commands_of_one_name(source: str, target: str, call: str, written: 
     """What one takes the other refuses or takes for something else; it is no reason to say nothing that both are called
     qsub."""
     for body in ("keep", "shim", "translate"):
-        text, told = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
-        of_call = [line for line in told if line.startswith("SSS51")]
+        text, findings = convert(source, target, f"{FIRST}cd /x\n{call}\n", body)
+        of_call = [line for line in findings if line.startswith("SSS51")]
         assert text.endswith(f"{written if body == 'translate' else call}\n")
         assert of_call == ([KEPT.format(title, written)] if body == "keep" and title else [])
         assert (f"    command {written}\n" in text) == (body == "shim" and bool(title))
@@ -242,10 +242,10 @@ def test_what_a_call_cannot_say_is_told_in_every_mode() -> None:
 
 
 def test_a_step_without_devices_is_any_step() -> None:
-    text, told = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
-                         "translate")
+    text, findings = convert("slurm", "flux", f"{FIRST}#SBATCH -n 4\nsrun --gres=none -n4 ./a\nsrun --gres=gpu:1 ./b\n",
+                             "translate")
     assert text.endswith("flux run -n 4 ./a\nsrun --gres=gpu:1 ./b\n")
-    assert [line for line in told if "SSS511" in line] == [
+    assert [line for line in findings if "SSS511" in line] == [
         "SSS511 srun is a command of Slurm; the line is kept: flux run cannot say the GPUs of a node"]
 
 
@@ -258,9 +258,9 @@ def test_a_step_without_devices_is_any_step() -> None:
                                                           ("slurm", "sge", True), ("pbspro", "lsf", True)])
 def test_words_of_the_call_are_told_where_the_other_command_passes_none_on(source: str, target: str, passes: bool,
                                                                             body: str, name: str) -> None:
-    _, told = convert(source, target, f"{FIRST}{body}\n")
+    _, findings = convert(source, target, f"{FIRST}{body}\n")
     titles = {"lsf": "LSF", "pbspro": "PBS Pro"}
-    assert [line for line in told if "passes none on" in line] == ([] if passes or not name else [
+    assert [line for line in findings if "passes none on" in line] == ([] if passes or not name else [
         f"SSS510 the script reads {name}, a word of the call that submits it; {titles[target]} passes none on"])
 
 
@@ -289,19 +289,19 @@ def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: li
     ("pbspro", "slurm", "#PBS -q 'gpu@{{x}}'\n", '#SBATCH --partition="gpu@{{x}}"\n', None)])
 def test_the_server_of_a_queue_is_no_part_of_its_name(source: str, target: str, directive: str, written: str,
                                                       messages: list[str] | None) -> None:
-    text, told = convert(source, target, f"{FIRST}{directive}cd /x\n")
+    text, findings = convert(source, target, f"{FIRST}{directive}cd /x\n")
     assert text == f"{written}cd /x\n"
-    assert messages is None or told == messages
+    assert messages is None or findings == messages
 
 
 def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) -> None:
     """PBS Pro lists the ranks of a chunk, Grid Engine the processors that they have."""
-    text, told = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
+    text, findings = convert("pbspro", "sge", f"{FIRST}#PBS -l select=2:ncpus=8:mpiprocs=4\nwc -l < $PBS_NODEFILE\n")
     (tmp_path / "hosts").write_text("a 8 all.q UNDEFINED\nb 8 all.q UNDEFINED\n")
     done = subprocess.run(["sh", "-eu"], input=text, text=True, capture_output=True, check=True, env={
         "PATH": "/usr/bin:/bin", "JOB_ID": "1", "PE_HOSTFILE": str(tmp_path / "hosts"), "TMPDIR": str(tmp_path)})
     assert done.stdout.split() == ["8"]
-    assert [line for line in told if "PBS_NODEFILE" in line] == [
+    assert [line for line in findings if "PBS_NODEFILE" in line] == [
         "SSS512 the shim gives PBS_NODEFILE of PBS Pro as a file that it makes, which is only close: it has one of 2 "
         "slots, for a task has 2 processors"]
 
@@ -309,10 +309,10 @@ def test_a_list_of_slots_stands_for_tasks_of_several_processors(tmp_path: Path) 
 def test_a_file_of_the_same_name_that_counts_otherwise_is_told() -> None:
     text = f"{FIRST}#PBS -l select=1:ncpus=6:mpiprocs=2\nmpirun -hostfile $PBS_NODEFILE ./a\n"
     for body in ("shim", "translate"):
-        written, told = convert("pbspro", "torque", text, body)
+        written, findings = convert("pbspro", "torque", text, body)
         assert written == "#PBS -l nodes=1:ppn=6\nmpirun -hostfile $PBS_NODEFILE ./a\n"
         assert ("SSS512 PBS_NODEFILE of PBS Pro is that of Torque, which is only close: it counts slots, not tasks, "
-                "and a task has 3 processors") in told
+                "and a task has 3 processors") in findings
 
 
 def test_names_of_jobs_take_their_ids_from_the_map() -> None:
@@ -324,7 +324,7 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
         "-hold_jid prep,my.x: Dependency: dropped, Slurm waits for jobs by their ids; --id-map says that of my.x"]
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # one file for both streams: what is copied last would replace the other
     ("lsf", "pbspro", "#BSUB -o a.%J -e a.%J\ncd /x\n", '#PBS -j oe\n#PBS -o "a.^jobid^"\ncd /x\n', [
         f"SSS502 {option} a.%J: a file of each job is a new one; there is nothing to append to"
@@ -377,8 +377,8 @@ def test_names_of_jobs_take_their_ids_from_the_map() -> None:
         "SSS511 runjob is a command of Cobalt; the line is kept: $OPTIONS may hold options"]),
 ])
 def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: str, written: str,
-                                                told: list[str]) -> None:
-    assert convert(source, target, FIRST + text, body="translate") == (written, told)
+                                                expected: list[str]) -> None:
+    assert convert(source, target, FIRST + text, body="translate") == (written, expected)
 
 
 @pytest.mark.parametrize(("source", "target", "said", "written"), [
@@ -399,9 +399,9 @@ def test_the_way_back_to_the_most_used_managers(source: str, target: str, text: 
     ("sge", "lsf", "#$ -wd $HOME/x", '#BSUB -cwd "$HOME/x"\n'), ("slurm", "sge", "#SBATCH -D ~/x", "#$ -wd ~/x\n"),
 ])
 def test_a_directory_is_looked_for_where_the_source_does(source: str, target: str, said: str, written: str) -> None:
-    text, told = convert(source, target, f"{FIRST}{said}\n./a\n")
+    text, findings = convert(source, target, f"{FIRST}{said}\n./a\n")
     assert text == f"{written}./a\n"
-    assert [line for line in told if "SSS501" in line] == []
+    assert [line for line in findings if "SSS501" in line] == []
 
 
 @pytest.mark.parametrize(("target", "body"), [
@@ -411,13 +411,13 @@ def test_a_directory_is_looked_for_where_the_source_does(source: str, target: st
 def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: str) -> None:
     """LSF spreads 24 slots over three hosts; one host of eight tasks was taken, each with three processors."""
     text = f'{FIRST}#BSUB -n 24\n#BSUB -R "span[ptile=8]"\n#BSUB -cwd /x\nmpirun -np $LSB_DJOB_NUMPROC ./a\n'
-    written, told = convert("lsf", target, text, "translate")
+    written, findings = convert("lsf", target, text, "translate")
     assert written.endswith(body)
-    assert [line for line in told if "processors" in line] == []
+    assert [line for line in findings if "processors" in line] == []
 
 
 
-@pytest.mark.parametrize(("source", "target", "text", "written", "told"), [
+@pytest.mark.parametrize(("source", "target", "text", "written", "expected"), [
     # one job of a queue has number 0; Slurm calls its file o.4294967294, PBS Pro o.^array_index^
     ("htcondor", "slurm", "executable = /bin/a\noutput = o.$(Process)\nqueue\n",
      "#SBATCH --output=o.0\n/bin/a\n", ["SSS502 output o.$(Process): the job is no array; its index is 0"]),
@@ -442,10 +442,10 @@ def test_processors_say_the_tasks_where_nodes_are_not_said(target: str, body: st
         "SSS510 the script uses SGE_ACCOUNT of Grid Engine, for which Slurm has nothing; the name is kept"]),
 ])
 def test_what_holds_in_one_manager_alone(source: str, target: str, text: str, written: str,
-                                         told: list[str] | None) -> None:
+                                         expected: list[str] | None) -> None:
     script, messages = convert(source, target, text if source == "htcondor" else FIRST + text, "translate")
     assert script == written
-    assert told is None or [m for m in messages if m.startswith("SSS51") or "array" in m] == told
+    assert expected is None or [m for m in messages if m.startswith("SSS51") or "array" in m] == expected
 
 
 def test_the_shell_of_a_script_beside_a_description_is_its_first_line() -> None:

@@ -206,21 +206,21 @@ def test_66_templates() -> None:
 
 
 # --- sizes
-@pytest.mark.parametrize(("text", "made"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ("-N 2 -n 16", ["-n 16", '-R "span[ptile=8]"']), ("-N 1 -n 4", ["-n 4", '-R "span[hosts=1]"']),
     ("-n 16 --ntasks-per-node=8 -c 2", ["-n 16", '-R "span[ptile=8]"', '-R "affinity[core(2)*1]"']),
     ("-N 4", ["-n 4", '-R "span[ptile=1]"']), ("-N 2 --ntasks-per-node=3", ["-n 6", '-R "span[ptile=3]"']),
     ("-C 'a&b' -x n1,n-2 -L m:2", ["-R \"select[a && b && hname!=n1 && hname!='n-2']\"", '-R "rusage[m=2]"'])])
-def test_sizes_of_slurm(text: str, made: list[str]) -> None:
-    assert convert(f"#SBATCH {text}\n", "slurm", "lsf")[0] == made
+def test_sizes_of_slurm(text: str, expected: list[str]) -> None:
+    assert convert(f"#SBATCH {text}\n", "slurm", "lsf")[0] == expected
 
 
-@pytest.mark.parametrize(("text", "made"), [
+@pytest.mark.parametrize(("text", "expected"), [
     ('-n 16 -R "span[ptile=8]"', ["--ntasks=16", "--ntasks-per-node=8"]),
     ("-n 4 -R span[hosts=1] -R affinity[core(2)]", ["--nodes=1", "--ntasks=4", "--cpus-per-task=2"]),
     ("-nnodes 3", ["--nodes=3", "--exclusive"]), ("-n 4 -x -m h1", ["--ntasks=4", "--nodelist=h1", "--exclusive"])])
-def test_sizes_for_slurm(text: str, made: list[str]) -> None:
-    assert convert(f"#BSUB {text}\n", "lsf", "slurm")[0] == made
+def test_sizes_for_slurm(text: str, expected: list[str]) -> None:
+    assert convert(f"#BSUB {text}\n", "lsf", "slurm")[0] == expected
 
 
 def test_slots_on_hosts_for_pbs() -> None:

@@ -29,42 +29,42 @@ def job(name: str, script: str) -> Job:
 @pytest.mark.parametrize("name", ADDRESS)
 @pytest.mark.parametrize("uri", ["a@b.c", "smtp://a@b.c", "SMTP://a@b.c/", "mailto:a@b.c"])
 def test_mail_goes_to_the_authority(name: str, uri: str) -> None:
-    text, told = written(name, f"<NotificationList uri='{uri}'>JobEnd</NotificationList>")
+    text, findings = written(name, f"<NotificationList uri='{uri}'>JobEnd</NotificationList>")
     assert f"{ADDRESS[name].format('a@b.c')}\n" in text
-    assert "dropped" not in dict(told)
+    assert "dropped" not in dict(findings)
 
 
 @pytest.mark.parametrize("name", ADDRESS)
 @pytest.mark.parametrize("uri", ["http://b.c/x", "xmpp://a@b.c", "smtp://a@b.c/inbox", "mailto:"])
 def test_other_ways_to_notify_are_told(name: str, uri: str) -> None:
-    text, told = written(name, f"<NotificationList uri='{uri}'>JobEnd</NotificationList>")
+    text, findings = written(name, f"<NotificationList uri='{uri}'>JobEnd</NotificationList>")
     assert "b.c" not in text
-    assert (("dropped", "NotificationList/@uri") in told) is (uri != "mailto:")
+    assert (("dropped", "NotificationList/@uri") in findings) is (uri != "mailto:")
 
 
 @pytest.mark.parametrize("name", [*ADDRESS, "flux"])
 def test_the_name_of_a_group_is_not_that_of_the_job(name: str) -> None:
-    text, told = written(name, "<Name>mine</Name><TaskGroup><Name>other</Name></TaskGroup>")
-    assert "mine" in text and "other" not in text and ("dropped", "Name") in told
-    text, told = written(name, "<TaskGroup><Name>other</Name></TaskGroup>")
-    assert "other" not in text and ("dropped", "Name") in told
+    text, findings = written(name, "<Name>mine</Name><TaskGroup><Name>other</Name></TaskGroup>")
+    assert "mine" in text and "other" not in text and ("dropped", "Name") in findings
+    text, findings = written(name, "<TaskGroup><Name>other</Name></TaskGroup>")
+    assert "other" not in text and ("dropped", "Name") in findings
 
 
-@pytest.mark.parametrize(("name", "said"), [
+@pytest.mark.parametrize(("name", "expected"), [
     ("slurm", ["--input=/dev/null", "--output=/dev/null", "--error=/dev/null"]), ("pbspro", ["-o /dev/null"]),
     ("torque", ["-e /dev/null", "exec < /dev/null"]), ("lsf", ["-i /dev/null", "-oo /dev/null", "-eo /dev/null"]),
     ("sge", ["-i /dev/null", "-o /dev/null", "-e /dev/null"]), ("cobalt", ["-i /dev/null", "-e /dev/null"]),
     ("flux", ["--input=/dev/null", "--output=/dev/null"]), ("htcondor", ["input = /dev/null", "error = /dev/null"])])
-def test_a_stream_that_is_closed_at_once(name: str, said: list[str]) -> None:
-    text, told = written(name, "<InputFile redirectList='Close'/><OutputFile redirectList='Close'/>"
+def test_a_stream_that_is_closed_at_once(name: str, expected: list[str]) -> None:
+    text, findings = written(name, "<InputFile redirectList='Close'/><OutputFile redirectList='Close'/>"
                                "<ErrorFile redirectList='Close'/>")
-    assert [one for one in said if f"{one}\n" not in text] == [] and "dropped" not in dict(told)
+    assert [one for one in expected if f"{one}\n" not in text] == [] and "dropped" not in dict(findings)
 
 
 @pytest.mark.parametrize(("rule", "word"), [("RoundRobin", "cyclic"), ("Pack", "block"), ("Cyclic", "cyclic")])
 def test_rules_of_placing(rule: str, word: str) -> None:
-    text, told = written("slurm", f"<TaskDistribution type='Rule'>{rule}</TaskDistribution>")
-    assert f"#SBATCH --distribution={word}\n" in text and told == []
+    text, findings = written("slurm", f"<TaskDistribution type='Rule'>{rule}</TaskDistribution>")
+    assert f"#SBATCH --distribution={word}\n" in text and findings == []
     back = job("slurm", text).task_groups[0].first("TaskDistribution")
     assert back is not None and back.get("type") == "Rule" and back.text == {
         "cyclic": "RoundRobin", "block": "Pack"}[word]
@@ -73,8 +73,8 @@ def test_rules_of_placing(rule: str, word: str) -> None:
 
 @pytest.mark.parametrize("lines", ["-m cyclic:block", "-m plane=4", "-m cyclic --ntasks-per-node=2"])
 def test_other_ways_of_placing_are_kept(lines: str) -> None:
-    made = job("slurm", f"#!/bin/sh\n#SBATCH {lines}\nhostname\n")
-    kept = [p for p in made.properties() if p.get("name") == "distribution"]
+    job_text = job("slurm", f"#!/bin/sh\n#SBATCH {lines}\nhostname\n")
+    kept = [p for p in job_text.properties() if p.get("name") == "distribution"]
     assert [p.text for p in kept] == [lines.split()[1]]
 
 
@@ -88,10 +88,10 @@ LIMITS = ("<ResourceLimit name='CoreFileSize'>1048576</ResourceLimit><ResourceLi
     ("lsf", ["-C 1MB", "-S 8MB"], ["ulimit -H -n 99"]),
     ("sge", ["-l h_core=1M", "-l s_stack=8M"], ["ulimit -H -n 99"])])
 def test_limits_are_options_or_commands_and_come_back(name: str, options: list[str], lines: list[str]) -> None:
-    text, told = written(name, LIMITS)
+    text, findings = written(name, LIMITS)
     assert [one for one in options if f"{one}\n" not in text] == []
     assert text.endswith("".join(f"{line}\n" for line in [*lines, "/bin/true"]))
-    assert [kind for kind, _ in told] == ["approximated"] * len(lines)
+    assert [kind for kind, _ in findings] == ["approximated"] * len(lines)
     back = job(name, text)
     found = {p.get("name"): p.text for p in back.properties() if p.tag == "ResourceLimit"}
     assert found == {"CoreFileSize": "1048576", "StackSize": "8388608", "OpenFiles": "99"}
@@ -136,10 +136,10 @@ GROUPS = ("<TaskGroup><TaskCount>1</TaskCount><Executable>/bin/a</Executable><Ar
     ("torque", "mpirun -n 1 /bin/a -x 'b c' : -n 12 -wdir /d env 'A=1 2' /bin/b"),
     ("lsf", "mpirun -n 1 /bin/a -x 'b c' : -n 12 -wdir /d env 'A=1 2' /bin/b")])
 def test_groups_with_their_own_commands_start_side_by_side(name: str, line: str) -> None:
-    text, told = written(name, GROUPS)
+    text, findings = written(name, GROUPS)
     assert text.endswith(f"\n{line}\n")
-    assert "dropped" not in dict(told)
-    assert (("approximated", "OutputFile") in told) is (name != "slurm")
+    assert "dropped" not in dict(findings)
+    assert (("approximated", "OutputFile") in findings) is (name != "slurm")
 
 
 @pytest.mark.parametrize("name", ["sge", "cobalt", "flux"])

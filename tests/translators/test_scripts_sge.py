@@ -157,15 +157,15 @@ def test_37_memory_is_that_of_a_slot() -> None:
 
 def test_41_gpus_are_counted_as_the_site_counts() -> None:
     assert sge("#$ -l gpu=2\n") == ["-l gpu=2"]
-    made, told = convert("#SBATCH -n 2 --gpus=4\n", "slurm", "sge", SITE)
-    assert made == ["-pe mpi 2", "-l gpu=2"] and ("site-dependent", "Resource") in told
+    text, findings = convert("#SBATCH -n 2 --gpus=4\n", "slurm", "sge", SITE)
+    assert text == ["-pe mpi 2", "-l gpu=2"] and ("site-dependent", "Resource") in findings
 
 
 def test_46_ranges_of_slots() -> None:
     for text, written in (("4-8", "4-8"), ("-8", "1-8"), ("4-", "4-"), ("16,8,4-1", "16,8,4-1"), ("8-4", "4-8")):
         assert sge(f"#$ -pe pvm {text}\n") == [f"-pe pvm {written}"]
-    made, told = convert("#$ -pe mpi 4-8\n", "sge", "slurm")
-    assert made == ["--ntasks=4"] and ("approximated", "Processors") in told
+    output, findings = convert("#$ -pe mpi 4-8\n", "sge", "slurm")
+    assert output == ["--ntasks=4"] and ("approximated", "Processors") in findings
 
 
 def test_49_mail() -> None:
@@ -195,8 +195,8 @@ def test_53_joined_streams() -> None:
 
 
 def test_55_values_with_a_comma() -> None:
-    made, told = convert("#SBATCH --export=ALL,A=1,B=\"'x,y'\"\n", "slurm", "sge")
-    assert made == ["-V", "-v A=1"] and told == [("approximated", "Variable")]        # the script exports it
+    text, findings = convert("#SBATCH --export=ALL,A=1,B=\"'x,y'\"\n", "slurm", "sge")
+    assert text == ["-V", "-v A=1"] and findings == [("approximated", "Variable")]        # the script exports it
     assert sge('#$ -v A="x  y",B\n#$ -v A=2\n') == ["-v A=2,B"]
 
 
@@ -215,9 +215,9 @@ def test_58_arrays_begin_at_one() -> None:
 
 
 def test_60_61_dependencies() -> None:
-    made, told = convert("#SBATCH -d afterany:1:2,afterok:3,afternotok:4\n", "slurm", "sge")
-    assert made == ["-hold_jid @JOBID:1@,@JOBID:2@,@JOBID:3@"]
-    assert told == [("site-dependent", "Dependency")] * 2 + [("approximated", "Dependency"), (
+    text, findings = convert("#SBATCH -d afterany:1:2,afterok:3,afternotok:4\n", "slurm", "sge")
+    assert text == ["-hold_jid @JOBID:1@,@JOBID:2@,@JOBID:3@"]
+    assert findings == [("site-dependent", "Dependency")] * 2 + [("approximated", "Dependency"), (
         "site-dependent", "Dependency"), ("dropped", "Dependency")]
     assert sge("#$ -hold_jid 12,prep,x*\n#$ -hold_jid 13\n") == ["-hold_jid 12,prep,13,x*"]
     assert convert("#$ -hold_jid 12,prep\n", "sge", "slurm")[0] == ["--dependency=afterany:@JOBID:12@"]
@@ -334,8 +334,8 @@ matlab = "License per job"
     ("-l gpu=x", "sge", ["-pe mpi 4", "-l gpu=x"]), ("-l other=1", "sge", ["-pe mpi 4", "-l other=1"]),
 ])
 def test_what_the_site_calls_a_resource(line: str, target: str, out: list[str]) -> None:
-    made, told = convert(f"#$ -pe mpi 4\n#$ {line}\n", "sge", target, read_site(COMPLEXES))
-    assert made == out and [kind for kind, _ in told if kind == "dropped" and _ != "Extension pe"] == []
+    text, findings = convert(f"#$ -pe mpi 4\n#$ {line}\n", "sge", target, read_site(COMPLEXES))
+    assert text == out and [kind for kind, _ in findings if kind == "dropped" and _ != "Extension pe"] == []
 
 
 @pytest.mark.parametrize(("line", "target", "out", "messages"), [

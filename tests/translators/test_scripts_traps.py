@@ -225,9 +225,9 @@ def test_43_a_host_in_place_of_a_count() -> None:
 
 
 def test_44_uneven_parts() -> None:
-    made = header("torque", "#PBS -l nodes=4:ppn=32:xe+16:ppn=16:xk\n", "slurm")
-    assert made == ["--nodes=4", "--ntasks-per-node=32", "--constraint=xe", "hetjob",
-                    "--nodes=16", "--ntasks-per-node=16", "--constraint=xk"]
+    lines = header("torque", "#PBS -l nodes=4:ppn=32:xe+16:ppn=16:xk\n", "slurm")
+    assert lines == ["--nodes=4", "--ntasks-per-node=32", "--constraint=xe", "hetjob",
+                     "--nodes=16", "--ntasks-per-node=16", "--constraint=xk"]
     assert header("pbspro", "#PBS -l select=1:ncpus=28+0:ncpus=26\n") == ["-l select=1:ncpus=28"]
 
 
@@ -620,5 +620,5 @@ def test_a_script_without_a_first_line() -> None:
     assert lines(text, "pbspro", "pbspro") == (text.splitlines(), [])
     assert lines(text, "pbspro", "slurm")[0][0] == "#!/bin/bash"
     assert lines("#$ -N a\nls\n", "sge", "sge") == (["#$ -N a", "ls"], [])
-    told = lines("#PBS -N a\nls\n", "torque", "slurm")
-    assert (told[0][0], told[1]) == ("#!/bin/sh", ["SSS528"])
+    messages = lines("#PBS -N a\nls\n", "torque", "slurm")
+    assert (messages[0][0], messages[1]) == ("#!/bin/sh", ["SSS528"])

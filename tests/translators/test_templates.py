@@ -71,8 +71,8 @@ def test_amounts(name: str, option: str, value: str) -> None:
     own, _ = written(name, document)
     assert written(name, read(name, own)[0])[0] == own
     for other in FORMATS:
-        made, findings = written(other, document)
-        assert value in made or any(value in f.message for f in findings)
+        output, findings = written(other, document)
+        assert value in output or any(value in f.message for f in findings)
 
 
 @settings(max_examples=examples(40))

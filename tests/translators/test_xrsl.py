@@ -66,9 +66,9 @@ def write(document: Document, name: str = "xrsl") -> tuple[str, list[tuple[str, 
 def test_what_is_read_is_written_and_is_the_same_in_adl() -> None:
     document, findings = read(JOB.read_text())
     assert [(f.rule, f.subject, f.line) for f in findings] == [("SSS301", "cache", 10), ("SSS502", "|", 11)]
-    text, told = write(document)
+    text, reported = write(document)
     again, second = read(text)
-    assert text == WRITTEN and told == [("approximated", "NotificationList", "info")]
+    assert text == WRITTEN and reported == [("approximated", "NotificationList", "info")]
     assert list(second) == [] and write(again)[0] == text and guess(JOB.read_bytes())[0].name == "xrsl"
     description = write(document, "adl")[0]
     assert description == write(again, "adl")[0]
@@ -155,7 +155,7 @@ def test_an_error_in_the_file_of_the_output_goes_there() -> None:
     assert error is not None and error.attributes == {"redirectList": "Merge"}
 
 
-@pytest.mark.parametrize(("inside", "told"), [
+@pytest.mark.parametrize(("inside", "expected"), [
     ("<Requested><Memory units='KB'>100</Memory></Requested>", ("approximated", "Memory", "warning")),
     ("<Requested><Swap units='MB'>100</Swap></Requested>", ("dropped", "Swap", "warning")),
     ("<Extension name='Comment' type='Scheduler'>x</Extension>", ("dropped", "Extension Comment", "warning")),
@@ -163,9 +163,9 @@ def test_an_error_in_the_file_of_the_output_goes_there() -> None:
     ("<Extension name='WipeTime' type='adl'>2030-01-01</Extension>", ("dropped", "Extension WipeTime", "warning")),
     ("<Extension name='OperatingSystemVersion' type='adl'>9</Extension>",
      ("dropped", "Extension OperatingSystemVersion", "warning"))])
-def test_what_it_cannot_say_is_told(inside: str, told: tuple[str, str, str]) -> None:
+def test_what_it_cannot_say_is_told(inside: str, expected: tuple[str, str, str]) -> None:
     text = f"<Job><Executable>x</Executable>{inside}</Job>"
-    assert told in write(read_document(text.encode(), profile="3.1"))[1]
+    assert expected in write(read_document(text.encode(), profile="3.1"))[1]
 
 
 def test_a_script_is_a_file_that_the_client_uploads() -> None:

@@ -80,24 +80,24 @@ def test_as_the_whole(seed: int) -> None:
     data = written(seed)
     names = ("liberal", "3.1")[seed % 4 == 0]
     try:
-        made = in_parts(data, names)
+        findings = in_parts(data, names)
     except WholeError:
         return
     taken = take(data, "a.xml", source="sss", profile=names)
-    assert told(made.findings) == told(taken.findings)
-    assert told(made.checks) == told(gate(taken.document, names))
+    assert told(findings.findings) == told(taken.findings)
+    assert told(findings.checks) == told(gate(taken.document, names))
     whole = list(taken.document.jobs())
-    streamed = list(made.jobs())
+    streamed = list(findings.jobs())
     assert streamed == whole
     assert [(job.line, [c.line for c in job.containers()]) for job, _ in streamed] == [
         (job.line, [c.line for c in job.containers()]) for job, _ in whole]
     for profile in ("3.1", "liberal", "3.0"):
         here, there = Findings("a.xml"), Findings("a.xml")
-        assert "".join(xml_pieces(made, profile=profile, findings=here)) == write_document(
+        assert "".join(xml_pieces(findings, profile=profile, findings=here)) == write_document(
             taken.document, profile=profile, findings=there)
         assert told(here) == told(there)
     for indent in (2, None):
-        assert as_json(made, indent) in (None, to_json(taken.document, indent=indent))
+        assert as_json(findings, indent) in (None, to_json(taken.document, indent=indent))
 
 
 def as_json(made: Large, indent: int | None) -> str | None:
@@ -146,6 +146,8 @@ def test_records_of_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     "<JobGroup><Job><Id>1</Id><Dependency>2</Dependency></Job><Job><Id>2</Id><Dependency>1</Dependency></Job></JobGroup>",
     '<JobGroup><Job><Id>a-{x}</Id><Extension type="Scheduler" name="Sweep">x=1..2</Extension></Job>'
     "<Job><Id>2</Id><Dependency>a-1</Dependency></Job></JobGroup>",
+    '<JobGroup><Job><Id>a</Id><Extension type="Scheduler" name="Array">1-2</Extension></Job>'
+    "<Job><Id>2</Id><Dependency>a_1</Dependency></Job></JobGroup>",
     "<!DOCTYPE JobGroup><JobGroup><Job><Id>1</Id></Job><Job><Id>2</Id></Job></JobGroup>",
 ])
 def test_left_to_the_whole_reading(text: str) -> None:

@@ -116,9 +116,9 @@ def converted(document: Document, target: str) -> list[tuple[str, int, int]]:
 def test_translations_name_the_place_too(target: str) -> None:
     """Of a property that the job inherits it is that in the defaults."""
     where = {"Feature": {(3, 5)}, "Memory": {(4, 29), (4, 56)}, "Checkpointable": {(5, 16)}}
-    told = converted(read_document(GROUP.encode()), target)
-    assert {subject for subject, _, _ in told} >= {"Feature"}
-    assert [t for t in told if t[1:] not in where[t[0]]] == []
+    findings = converted(read_document(GROUP.encode()), target)
+    assert {subject for subject, _, _ in findings} >= {"Feature"}
+    assert [t for t in findings if t[1:] not in where[t[0]]] == []
 
 
 @pytest.mark.parametrize(("first", "second"), [("", "<Name>n</Name>"), ("", ""), ("<Id>1</Id>", "")])

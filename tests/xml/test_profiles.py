@@ -74,22 +74,22 @@ def test_names_of_the_other_site_become_those_of_this_one() -> None:
     text = b"#!/bin/sh\n#SBATCH -p debug\n#SBATCH -A phys\n#SBATCH -q normal\n#SBATCH -C ib\n"
     site = '[map.Queue]\ndebug = "test"\n[map.Account]\nphys = "p17"\n[map.QualityOfService]\nnormal = ""\n' \
            '[map.Feature]\nib = "infiniband"\n'
-    made, _ = converted(text, "slurm", "slurm", site)
-    assert made == ("#!/bin/sh\n#SBATCH --partition=test\n#SBATCH --account=p17\n#SBATCH --constraint=infiniband\n")
+    output, _ = converted(text, "slurm", "slurm", site)
+    assert output == ("#!/bin/sh\n#SBATCH --partition=test\n#SBATCH --account=p17\n#SBATCH --constraint=infiniband\n")
 
 
 @pytest.mark.parametrize(("zone", "stamp"), [("Europe/Berlin", 1767222000), ("America/New_York", 1767243600)])
 def test_times_of_day_are_those_of_the_zone(zone: str, stamp: int) -> None:
     """Without a profile the clock is taken as UTC, which is told; with one the moment is right and nothing is."""
     text = b"#!/bin/sh\n#SBATCH --begin=2026-01-01T00:00:00\n"
-    plain, told = converted(text, "slurm", "sss", None)
+    plain, findings = converted(text, "slurm", "sss", None)
     assert "2026-01-01T00:00:00Z" in plain or "1767225600" in plain
-    assert told == ["--begin 2026-01-01T00:00:00: the clock of the site is taken as UTC"]
+    assert findings == ["--begin 2026-01-01T00:00:00: the clock of the site is taken as UTC"]
     document = get("slurm").read(text, Conversion("slurm", "sss", site=read_site(
         f'name = "a"\ntimezone = "{zone}"')).reading(get("slurm"), "x"))
     assert next(document.jobs())[0].value("EligibleTime") == stamp
-    made, told = converted(text, "slurm", "pbspro", f'timezone = "{zone}"')
-    assert "#PBS -a 202601010000\n" in made and told == []
+    output, findings = converted(text, "slurm", "pbspro", f'timezone = "{zone}"')
+    assert "#PBS -a 202601010000\n" in output and findings == []
 
 
 def test_the_clock_and_its_way_back() -> None:
@@ -111,7 +111,7 @@ def test_amounts_per_node_where_no_nodes_are_said() -> None:
     assert made == "#!/bin/sh\n#PBS -l select=2:ncpus=48:mpiprocs=48:mem=64gb\n#PBS -l place=scatter\n" and told == []
 
 
-@pytest.mark.parametrize(("line", "made"), [
+@pytest.mark.parametrize(("line", "expected"), [
     ("module load gcc/9", "module load GCC/9.3.0"), ("module add gcc/9 other", "module add GCC/9.3.0 other"),
     ("ml gcc/9 gone", "ml GCC/9.3.0"), ("module load gone", ":"), ("if true; then module load gone; fi",
                                                                   "if true; then :; fi"),
@@ -120,11 +120,11 @@ def test_amounts_per_node_where_no_nodes_are_said() -> None:
     ("echo module load gcc/9", "echo module load gcc/9"), ("# module load gcc/9", "# module load gcc/9"),
     ("cat gcc/9", "cat gcc/9"), ("module load gcc/91", "module load gcc/91"), ("./module gcc/9", "./module gcc/9"),
 ])
-def test_names_of_modules(line: str, made: str) -> None:
+def test_names_of_modules(line: str, expected: str) -> None:
     pytest.importorskip("tree_sitter_bash")
     site = '[modules]\n"gcc/9" = "GCC/9.3.0"\ngone = ""\nodd = "a b"\n'
     text = f"#!/bin/sh\n#SBATCH -J a\n{line}\n".encode()
-    assert converted(text, "slurm", "slurm", site)[0] == f"#!/bin/sh\n#SBATCH --job-name=a\n{made}\n"
+    assert converted(text, "slurm", "slurm", site)[0] == f"#!/bin/sh\n#SBATCH --job-name=a\n{expected}\n"
 
 
 def test_options_of_a_format_and_of_records() -> None:

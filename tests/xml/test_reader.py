@@ -408,7 +408,7 @@ def test_a_name_without_equivalent_keeps_its_attributes() -> None:
 _PAD = " " * (1 << 20)
 
 
-@pytest.mark.parametrize(("text", "told"), [
+@pytest.mark.parametrize(("text", "expected"), [
     (f"{_PAD}\n<!DOCTYPE x [<!ENTITY a 'b'>]><JobGroup><Job><Id>&a;</Id></Job></JobGroup>",
      "-: SSS102 error a document type declaration is not accepted"),
     ("<JobGroup><Job><Id>&a;</Id></Job></JobGroup>", "-:1:23: SSS101 error Entity 'a' not defined"),
@@ -417,10 +417,10 @@ _PAD = " " * (1 << 20)
     (b"<JobGroup><Job><Id>\xff\xfe</Id></Job></JobGroup>", "-:1:20: SSS103 error Invalid bytes in character encoding"),
     ("<JobGroup><Job><Id>a</Id></Job>", "-:1:32: SSS101 error Premature end of data in tag JobGroup line 1"),
 ], ids=["late DOCTYPE", "undeclared entity", "depth", "bytes", "torn"])
-def test_streams_are_refused_for_what_documents_are(text: str | bytes, told: str) -> None:
+def test_streams_are_refused_for_what_documents_are(text: str | bytes, expected: str) -> None:
     with pytest.raises(RejectedError) as error:
         list(stream_jobs(text))
-    assert [str(f) for f in error.value.findings] == [told]
+    assert [str(f) for f in error.value.findings] == [expected]
 
 
 def test_a_stream_may_be_cut_inside_a_character() -> None:

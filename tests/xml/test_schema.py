@@ -63,8 +63,8 @@ def test_accepted(text: str, version: Version) -> None:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("text", REFUSED)
 def test_refused(text: str, version: Version) -> None:
-    found = validate(text, version)
-    assert found.rejected and all(f.message for f in found)
+    errors = validate(text, version)
+    assert errors.rejected and all(f.message for f in errors)
 
 
 @pytest.mark.parametrize("text", RULES)

@@ -35,12 +35,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), ACCEPTED)
-def test_what_the_text_prints_is_accepted(text: str, told: set[str]) -> None:
+@pytest.mark.parametrize(("text", "expected"), ACCEPTED)
+def test_what_the_text_prints_is_accepted(text: str, expected: set[str]) -> None:
     document = read_document(text, profile="3.1")
     findings = Findings()
     check(document, findings, "3.1")
-    assert {f.rule for f in (*(document.findings or ()), *findings)} == told
+    assert {f.rule for f in (*(document.findings or ()), *findings)} == expected
     assert not findings.rejected and document.findings is not None and not document.findings.rejected
     assert list(validate(text)) == list(validate(text, "1.1")) == []
 

@@ -86,8 +86,8 @@ def test_the_forms_of_3_1(body: str, written: str, told: list[tuple[str, str, st
 
 
 def test_forms_are_told_once() -> None:
-    _, told = in_3_1("<Id>g</Id>" + "<Job><Node aggregation='Range'>a1,b[1-2]</Node></Job>" * 3, "JobGroup")
-    assert told == [("SSS502", "info", "Node")]
+    _, findings = in_3_1("<Id>g</Id>" + "<Job><Node aggregation='Range'>a1,b[1-2]</Node></Job>" * 3, "JobGroup")
+    assert findings == [("SSS502", "info", "Node")]
 
 
 @pytest.mark.parametrize("profile", ["3.0", "mam", "msub"])

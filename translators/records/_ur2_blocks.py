@@ -19,6 +19,7 @@ from typing import Any, Final
 from sssjob.document.units import to_bytes
 from sssjob.findings import escape
 from sssjob.translators.records._usage import Taking
+from sssjob.translators.records._values import DIGITS
 from sssjob.translators.records._xml import XMLReading, element, instant, local, seconds, stamp, text_of
 from sssjob.translators.records.base import Record, leaf, number
 
@@ -38,12 +39,12 @@ _CLASSES: Final = {"RAM": "Memory", "Swap": "Swap"}
 #: Element of a cloud block -> field of Record, where no JobUsageBlock says it.
 _CLOUD: Final = (("MachineName", "machine"), ("SubmitHost", "submit_host"), ("ServiceLevel", "qos"))
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-_DIGITS: Final = re.compile(r"\d{1,18}", re.ASCII)
+_BYTES: Final = re.compile(rf"\d{{1,{DIGITS}}}", re.ASCII)
 #: Element -> the form that its text has to have; None of a duration, which is that of the job, fits.
 _FORMS: Final = {"SuspendDuration": re.compile("(?!)"), "StartTime": _TIME, "EndTime": _TIME, **dict.fromkeys((
     "MemoryResourceCapacityUsed", "MemoryResourceCapacityAllocated", "MemoryResourceCapacityRequested", "FileCount",
     "StorageResourceCapacityUsed", "StorageLogicalCapacityUsed", "StorageResourceCapacityAllocated",
-    "NetworkInboundUsed", "NetworkOutboundUsed"), _DIGITS)}
+    "NetworkInboundUsed", "NetworkOutboundUsed"), _BYTES)}
 _NAMED: Final = tuple(f"Memory {word}" for word in _CLASSES)
 _FACT: Final = re.compile(r"((?:Memory RAM|Memory Swap|Memory|Storage|Cloud|Network)(?: [2-9]| [1-9]\d{1,3})?) "
                           r"([A-Z]\w*)(?:@(\w+))?", re.ASCII)

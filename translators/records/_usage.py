@@ -21,6 +21,7 @@ from sssjob.document.units import to_bytes
 from sssjob.errors import UsageError
 from sssjob.findings import Policy, escape
 from sssjob.translators.base import WriteContext
+from sssjob.translators.records._values import DIGITS
 from sssjob.translators.records._xml import fit, instant
 from sssjob.translators.records.base import Record, leaf, prop
 
@@ -171,7 +172,7 @@ class Taking:
                 exact = to_bytes(as_decimal(value), p.get("units"))
             except LexicalError:
                 continue            # an unknown unit: left over, which is told
-            n = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if exact < 10**30 else 0
+            n = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if exact < 10**DIGITS else 0
             if n <= 0:
                 continue
             self.use(p, "units", "metric", place="Delivered")

@@ -51,12 +51,14 @@ class Rejected(Exception):
 
 
 _NEVER_SET: Final = frozenset(str(n) for n in UNSET if n >= 2**63)
-_AMOUNT: Final = re.compile(r"(\d{1,24}(?:\.\d{0,12})?)\s*([A-Za-z]{0,3})", re.ASCII)
+#: Digits before the point of a number or an amount of bytes; what is longer is neither read nor written.
+DIGITS: Final = 24
+_AMOUNT: Final = re.compile(rf"(\d{{1,{DIGITS}}}(?:\.\d{{0,12}})?)\s*([A-Za-z]{{0,3}})", re.ASCII)
 _SHORT: Final = 18              # characters of a number that needs no thought
 _HALF: Final = Decimal("0.5")
 _PLACES: Final = 12             # digits of a duration after the point
 _LETTERS: Final = "kKmMgGtTpPeEbBiI"
-FLOAT: Final = re.compile(r"-?\d{1,18}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+FLOAT: Final = re.compile(rf"-?\d{{1,{DIGITS}}}(?:\.\d{{0,18}})?(?:[eE][+-]?\d{{1,2}})?", re.ASCII)
 
 
 def count(text: str, name: str) -> int | None:

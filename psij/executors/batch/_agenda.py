@@ -55,18 +55,18 @@ class Agenda(ABC):
             if self.retired:
                 return False
             interval = float(followed.executor.config.queue_polling_interval)
-            self._interval = min(self._interval, interval) if self._followed else interval
             if not self._followed:
-                self._due = self._earliest(delay_s)
-                self._pause = delay_s
+                self._interval, self._pause, self._due = interval, delay_s, float("inf")
+            self._interval, self._pause = min(self._interval, interval), min(self._pause, delay_s)
+            earliest = self._earliest(delay_s)
             self._followed[followed.job] = followed
             self._all = None
             self._states.forget(followed.native_id)
             self._lookout.want(followed)
-            self._pause = min(self._pause, delay_s)
-            self._due = min(self._due, self._earliest(delay_s))
             self._start("queue", self._ask_queue)
-            self._changed.notify_all()
+            if earliest < self._due:        # nobody is woken for each of many jobs that are submitted in a row
+                self._due = earliest
+                self._changed.notify_all()
             return True
 
     @contextmanager
@@ -109,7 +109,8 @@ class Agenda(ABC):
     def hears(self) -> tuple[bool, float | None]:
         """Whether the last question to the queue was answered, and since when (seconds since the epoch) none is, once
         that is an outage."""
-        return self._asked_at > 0 and not self._outage.errors, self._outage.since
+        since = self._outage.silent_since()
+        return self._asked_at > 0 and not self._outage.errors and since is None, since
 
     def hurry(self, job: Job) -> None:
         """Ask the queue soon."""

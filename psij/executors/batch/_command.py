@@ -64,7 +64,7 @@ def run(command: Sequence[str], timeout_s: float, environment: Mapping[bytes, by
     deadline = time.monotonic() + timeout_s
     stdin = subprocess.DEVNULL if message is None else subprocess.PIPE
     with subprocess.Popen(list(command), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=environment, start_new_session=True) as process:
+                          env=environment, start_new_session=True, bufsize=0) as process:
         try:
             out, err = _read(process, deadline, limit, message)
             code = _wait(process, deadline)
@@ -104,7 +104,7 @@ def _read(process: subprocess.Popen[bytes], deadline: float, limit: int,
     assert process.stdout is not None and process.stderr is not None
     parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     total = 0
-    with selectors.DefaultSelector() as selector, _Sender(process, message, selector) as sender:
+    with selectors.PollSelector() as selector, _Sender(process, message, selector) as sender:
         for fd in parts:
             selector.register(fd, selectors.EVENT_READ)
         while len(selector.get_map()) > sender.waits:

@@ -13,16 +13,13 @@ import time
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psij.exceptions import QueueFullException, SubmitException
-from psij.executors.batch._asking import reason
+from psij.executors.batch._asking import BatchAsking, reason
 from psij.executors.batch._host import CutError, UnreachableError
 from psij.executors.batch._terms import UNKNOWN_ERROR, Failure
 from psij.job import Job
-
-if TYPE_CHECKING:
-    from psij.executors.batch._asking import BatchAsking
 
 _log = logging.getLogger("psij")
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETXTBSY}

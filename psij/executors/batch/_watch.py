@@ -16,13 +16,14 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psij.executors.batch._agenda import Agenda
 from psij.executors.batch._budget import spending
 from psij.executors.batch._ends import end_of, learn_start
 from psij.executors.batch._files import starts
 from psij.executors.batch._followed import Followed
+from psij.executors.batch._hooks import BatchHooks
 from psij.executors.batch._identity import Claim, Verdict, Whose, judge
 from psij.executors.batch._listing import add_tags, apart, is_of, listed, native_ids_of, repeats
 from psij.executors.batch._lookout import LOOK_S
@@ -31,9 +32,6 @@ from psij.executors.batch._reasons import Reasons
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
-
-if TYPE_CHECKING:
-    from psij.executors.batch._hooks import BatchHooks
 
 _log = logging.getLogger("psij")
 _SOON_S = (0.3, 0.5)    # after an exit record: pause between two questions before it grows, and the shortest ever
@@ -142,6 +140,7 @@ class Watcher(Agenda):
         seen: dict[str, JobStatus | None] = {}
         silent: set[str] = set()
         error: Exception | None = None
+        self._outage.ask()
         self._states.fresh.clear()
         try:
             commands = list(executor._status_commands(native_ids))
@@ -275,13 +274,15 @@ class Watcher(Agenda):
         claim = self._states.elements.get(item.native_id)
         return claim is not None and judge(item.identity, claim)[0] is Verdict.OURS
 
-    def _news(self, item: Followed, status: JobStatus, now: float) -> None:
+    def _news(self, item: Followed, status: JobStatus, now: float, in_queue: bool = True) -> None:
+        """Tell how a job stands. in_queue: by the queue; accounting may be behind the record of a start."""
         metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
         if item.renamed is not None:
             metadata["renamed"] = item.renamed
         before, last = item.job.status, item.queue
-        item.queue, native_state = status, self._states.offered.get(item.native_id, metadata.get("native_state"))
+        item.queue = status if in_queue else last
+        native_state = self._states.offered.get(item.native_id, metadata.get("native_state"))
         if isinstance(native_state, str):
             self._states[item.native_id] = native_state
         if status.state.final:
@@ -431,7 +432,7 @@ class Watcher(Agenda):
             return
         if not status.state.final:
             if not item.job.status.state.is_greater_than(status.state):     # half a record takes nothing back
-                self._news(item, status, time.time())
+                self._news(item, status, time.time(), in_queue=False)
             self._alive(item)
             return
         self.forget(item.job)

@@ -359,7 +359,7 @@ class BatchSchedulerExecutor(BatchOrders):
 
     def hears(self) -> tuple[bool, float | None]:
         """Whether the resource manager has answered the last question about the queue, and since when (seconds since
-        the epoch) it does not, once several questions in a row had no answer."""
+        the epoch) it does not, once several questions in a row had no answer, or one has none for half a minute."""
         watcher = watcher_of(self)
         return (False, None) if watcher is None else watcher.hears()
 

@@ -40,7 +40,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing, whole_lines
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -50,6 +50,7 @@ from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.cobalt import ANSWERS, STATES, moment, recorded
 from sssjob.lrm.names import JOB_NAMES
+from sssjob.lrm.states import NativeState
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, cobalt
 
@@ -99,6 +100,7 @@ class CobaltJobExecutor(LrmExecutor):
     _CHOOSING = ("COBALT_CONFIG_FILES",)
     _WRITTEN = staticmethod(cobalt)
     SCRIPT_FORMAT = "cobalt"
+    _STATES, _STATE_KIND = STATES, "Cobalt's job state"
     _SCRIPT_MODE = 0o700        # qsub wants to see an executable
     _FILES = (".cobaltlog",)
     _TOLD = Told("", {
@@ -192,16 +194,10 @@ class CobaltJobExecutor(LrmExecutor):
                                                         if word.startswith("SSSJOB_ID="))
         return Claim(tags, submit_time=moment(row.get("SubmitTime", "")))
 
-    def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = STATES.get(state)
-        job_state_ = job_state(native, state, "Cobalt's job state")
-        if native is None or job_state_ is None:
-            return None
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
         job = recorded(row)
-        metadata = job.facts(began=True, over=False) | present({"phase": native.phase})
-        if job_state_ is JobState.QUEUED:
-            metadata |= waiting(native)
-        return JobStatus(job_state_, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
+        metadata = job.facts(began=True, over=False) | standing(native, common)
+        return JobStatus(common, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         """The logs of the jobs; grep also fails where one of them is missing."""

@@ -69,7 +69,7 @@ from sssjob.templates.quoting import (
     word,
 )
 
-__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "job_state", "resolved", "waiting", "warn_unknown",
+__all__ = ["LrmExecutor", "Row", "array_id", "by_tag", "job_state", "resolved", "standing", "waiting", "warn_unknown",
            "whole_lines"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
@@ -128,6 +128,9 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     #: Whether the file of nodes has a line for each core, and not for each process.
     _SLOTS_ARE_CORES: ClassVar[bool] = False
+    #: What the manager's words for states say, and what such a word is called where it is not known.
+    _STATES: ClassVar[Mapping[str, NativeState]] = MappingProxyType({})
+    _STATE_KIND: ClassVar[str] = ""
     #: The variable in which an element of an array finds its number.
     _ELEMENT: ClassVar[str] = ""
     #: How a directive is written; the template of the script has the filter of the same name.
@@ -183,11 +186,25 @@ class LrmExecutor(BatchSchedulerExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterable[Row]:
         """The rows of the answer to the status command. Raises an exception when it is no answer at all."""
 
-    @abstractmethod
     def _status(self, state: str, row: Any) -> JobStatus | None:
         """The status for a row; ``native_state`` in its metadata is state. None when nothing follows from the state."""
+        native = self._native(state, row)
+        common = job_state(native, state, self._STATE_KIND)
+        return None if native is None or common is None else self._told_status(native, common, row)
+
+    def _native(self, state: str, row: Any) -> NativeState | None:
+        """What a word of the manager's says of the job of a row; None where it is not known."""
+        return self._STATES.get(state)
+
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
+        """The status for a row in a state that is known. common: what PSI/J makes of it."""
+        raise NotImplementedError
 
     # --- the queue -------------------------------------------------------------------------------------------------
+
+    def parse_list_output(self, out: str) -> list[str]:
+        """One id a line."""
+        return [line for line in whole_lines(out) if self._is_native_id(line)]
 
     def parse_status_output(self, exit_code: int, out: str) -> dict[str, JobStatus]:
         """Statuses by native id; jobs in a native state from which nothing follows are left out."""
@@ -514,6 +531,11 @@ def job_state(native: NativeState | None, word: str, kind: str) -> JobState | No
         warn_unknown(kind, word)
         return None
     return _JOB_STATES[native.stage]
+
+
+def standing(native: NativeState, common: JobState, kind: str | None = None) -> dict[str, Any]:
+    """The metadata of a job that a state tells of: its phase, and of one that waits what ``waiting`` says."""
+    return present({"phase": native.phase}) | (waiting(native, kind) if common is JobState.QUEUED else {})
 
 
 def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:

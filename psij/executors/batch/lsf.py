@@ -43,7 +43,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
@@ -117,6 +117,7 @@ class LsfJobExecutor(LrmExecutor):
     _CHOOSING = ("LSF_ENVDIR",)
     _WRITTEN = staticmethod(bsub)
     SCRIPT_FORMAT = "lsf"
+    _STATES, _STATE_KIND = STATES, "LSF's job state"
     _TOLD = Told("", {"native_id": ("$LSB_JOBID", 1),       # LSB_MCPU_HOSTS: this host, its slots, others
                       "processors": (_SLOTS_HERE, 1)},
                  # blaunch(1): without a shell of its own, on the hosts of this list
@@ -208,19 +209,12 @@ class LsfJobExecutor(LrmExecutor):
         description = row.get("JOB_DESCRIPTION")
         return Claim(None if description is None else tags_in(description), submit_time=moment(row.get("SUBMIT_TIME")))
 
-    def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = STATES.get(state)
-        job_state_ = job_state(native, state, "LSF's job state")
-        if native is None or job_state_ is None:
-            return None
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
         job = recorded(row)
-        metadata = job.facts(began=job_state_ is not JobState.QUEUED,
-                             over=job_state_.final) | present({"phase": native.phase})
-        if job_state_ is JobState.QUEUED:
-            metadata |= waiting(native)
-        if job_state_.final:
+        metadata = job.facts(began=common is not JobState.QUEUED, over=common.final) | standing(native, common)
+        if common.final:
             return _end(native, job, row.get("EXIT_REASON", ""), metadata)
-        return JobStatus(job_state_, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
+        return JobStatus(common, time=metadata.get("start_time") or job.submit_time, metadata=metadata)
 
     _ACCOUNTED_AT_ONCE = _HISTORIES_AT_ONCE
 

@@ -37,14 +37,14 @@ from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, job_state, waiting, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row, standing, whole_lines
 from psij.job import Job
 from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.nqsv import ANSWERS, STATES
-from sssjob.lrm.usage import present
+from sssjob.lrm.states import NativeState
 from sssjob.templates.quoting import Directive, nqsv
 
 __all__ = ["NQSVExecutorConfig", "NQSVJobExecutor"]
@@ -77,6 +77,7 @@ class NQSVJobExecutor(LrmExecutor):
                        apart={"q": "qmove {value} {id}"}, each=frozenset("l"))
     _TEMPLATE = "nqsv.sh.j2"
     _PREFIX = "nqsv"
+    _STATES, _STATE_KIND = STATES, "NQSV's request state"
     _CONFIG = NQSVExecutorConfig
     _WRITTEN = staticmethod(nqsv)
     _chunk = 200
@@ -133,15 +134,8 @@ class NQSVJobExecutor(LrmExecutor):
             raise ValueError(f"qstat gave no requests: {out[:200]!r}")
         yield from ((match[1], match[2], None) for match in matches)
 
-    def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = STATES.get(state)
-        job_state_ = job_state(native, state, "NQSV's request state")
-        if native is None or job_state_ is None:
-            return None
-        metadata: dict[str, Any] = {"native_state": state} | present({"phase": native.phase})
-        if job_state_ is JobState.QUEUED:
-            metadata |= waiting(native)
-        return JobStatus(job_state_, metadata=metadata)
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
+        return JobStatus(common, metadata={"native_state": native.word} | standing(native, common))
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

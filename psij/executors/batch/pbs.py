@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from psij.executors.batch._identity import Whose
 from psij.executors.batch._options import share
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
-from psij.executors.batch.lrm import whole_lines
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -110,7 +109,3 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     def get_list_command(self) -> list[str]:
         """qselect: the user's jobs that have not ended."""
         return ["qselect", "-u", self._current_user()]
-
-    def parse_list_output(self, out: str) -> list[str]:
-        """One id a line."""
-        return [line for line in whole_lines(out) if self._ANSWERS.is_id(line)]

@@ -37,7 +37,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -47,6 +47,7 @@ from psij.resource_spec import ResourceSpecV1
 from sssjob.lrm.answers import json_answer
 from sssjob.lrm.names import NameRule
 from sssjob.lrm.pbs import STATES, ended, moment, recorded, waits_for
+from sssjob.lrm.states import NativeState
 from sssjob.lrm.usage import present
 from sssjob.templates.quoting import Directive, pbs
 
@@ -119,6 +120,7 @@ class GenericPBSJobExecutor(LrmExecutor):
     _CHOOSING = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     _NEEDS_NODES = True
     _WRITTEN = staticmethod(pbs)
+    _STATES, _STATE_KIND = STATES, "PBS's job state"
     _FORMS: ClassVar[tuple[list[str], ...]]         # options of qstat, tried in this order
     _NAMES: ClassVar[NameRule]                      # what may be a job's name
     _DEFAULT_NAME: ClassVar[int]                    # bytes of a name made of the executable's
@@ -276,20 +278,15 @@ class GenericPBSJobExecutor(LrmExecutor):
                      fields.get("Job_Owner", "").partition("@")[0] or None, fields.get("Job_Name"),
                      moment(fields, "submit", self._COLUMN))
 
-    def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = STATES.get(state)
-        job_state_ = job_state(native, state, "PBS's job state")
-        if native is None or job_state_ is None:
-            return None
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
         fields = fields_of(row)
-        job = recorded(fields, self._COLUMN)
-        metadata = {"native_state": state} | job.facts(began=job_state_ is not JobState.QUEUED, over=job_state_.final)
-        metadata |= present({"phase": native.phase})
-        if job_state_ is JobState.QUEUED:
-            metadata |= waiting(native, waits_for(fields.get("comment")))
-            return JobStatus(job_state_, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
-        if not job_state_.final:
-            return JobStatus(job_state_, time=job.start_time, metadata=metadata)
+        job, waits = recorded(fields, self._COLUMN), common is JobState.QUEUED
+        metadata = {"native_state": native.word} | job.facts(began=not waits, over=common.final)
+        metadata |= standing(native, common, waits_for(fields.get("comment")) if waits else None)
+        if waits:
+            return JobStatus(common, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
+        if not common.final:
+            return JobStatus(common, time=job.start_time, metadata=metadata)
         code = job.exit_code
         end, reason, exit_code = self._outcome(code, job.ran, fields.get("substate"))
         metadata |= present({"reason": reason, "signal": job.signal if reason == "signal" else None})

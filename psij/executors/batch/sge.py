@@ -42,7 +42,7 @@ from psij.executors.batch.batch_scheduler_executor import (
     Source,
     check_status_exit_code,
 )
-from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, job_state, waiting, whole_lines
+from psij.executors.batch.lrm import LrmExecutor, Row, by_tag, standing, whole_lines
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -52,8 +52,7 @@ from psij.resource_spec import ResourceSpecV1
 from psij.surroundings import Told
 from sssjob.lrm.names import JOB_NAMES
 from sssjob.lrm.sge import ANSWERS, awaited, environment_for, listed, reasons, state_of, submitted
-from sssjob.lrm.states import Stage
-from sssjob.lrm.usage import present
+from sssjob.lrm.states import NativeState, Stage
 from sssjob.templates.quoting import Directive, sge
 
 __all__ = ["SGEExecutorConfig", "SGEJobExecutor"]
@@ -131,6 +130,7 @@ class SGEJobExecutor(LrmExecutor):
     _CHOOSING = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
     _WRITTEN = staticmethod(sge)
     SCRIPT_FORMAT = "sge"
+    _STATE_KIND = "Grid Engine's job state"
     _ELEMENT = "SGE_TASK_ID"
     # qstat shows seconds; limits of processes are per job: the slots' sum. Seen with 8.1.9. qrsh -inherit needs a
     # parallel environment with control_slaves; the first line of PE_HOSTFILE is this host.
@@ -390,17 +390,14 @@ class SGEJobExecutor(LrmExecutor):
     def _stands(self, state: str, row: Any) -> str:
         return f"{state} {awaited(row)}"
 
-    def _status(self, state: str, row: Any) -> JobStatus | None:
-        native = state_of(state, bool(awaited(row)))
-        status = job_state(native, state, "Grid Engine's job state")
-        if native is None or status is None:
-            return None
+    def _native(self, state: str, row: Any) -> NativeState | None:
+        return state_of(state, bool(awaited(row)))
+
+    def _told_status(self, native: NativeState, common: JobState, row: Any) -> JobStatus | None:
         job = listed(row)
-        metadata = job.facts(began=status is JobState.ACTIVE, over=False) | present({"phase": native.phase})
-        if status is JobState.QUEUED:
-            metadata |= waiting(native)
+        metadata = job.facts(began=common is JobState.ACTIVE, over=False) | standing(native, common)
         message = "Grid Engine cannot start it (state E); qstat -j says why" if native.phase == "ERROR" else None
-        return JobStatus(status, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
+        return JobStatus(common, time=metadata.get("start_time") or job.submit_time, message=message, metadata=metadata)
 
     _ACCOUNTED_AT_ONCE = _QACCT_AT_ONCE
 

@@ -426,10 +426,6 @@ class SlurmJobExecutor(LrmExecutor):
         """squeue: the user's jobs that have not ended."""
         return ["squeue", "-u", str(self.host.uid), "-h", "-r", "-o", "%i"]
 
-    def parse_list_output(self, out: str) -> list[str]:
-        """One id a line."""
-        return [line for line in whole_lines(out) if ANSWERS.is_id(line)]
-
 
 def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
     """Nodes are fixed only when they follow from what is said; memory is shared out accordingly."""
