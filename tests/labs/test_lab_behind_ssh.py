@@ -146,7 +146,7 @@ def test_staged_files(away: Away, site: str) -> None:
     time.sleep(2)
     away.mend()
     errors = submits.communicate(timeout=600)[1]
-    assert submits.returncode == 0, errors
+    assert submits.returncode in (0, 7), errors     # 7: all was there already, and the line was cut a little later
     waits = away.begin("wait", "staged", "--timeout", "200")
     away.until(lambda: any(Path("results").glob(".psij-*")) or waits.poll() is not None)
     away.cut()
