@@ -17,7 +17,7 @@ from sssjob.run.listing import COLUMNS, Filter
 from sssjob.run.signals import signal_name
 from sssjob.serve.access import User
 from sssjob.serve.desk import Desk, Order, Submitted
-from sssjob.xml._faults import parse_fault
+from sssjob.xml._faults import members_once, no_constant, parse_fault
 
 __all__ = ["OPERATIONS", "Answer", "Call", "Operation", "Parameter", "RequestError"]
 
@@ -97,7 +97,7 @@ class Call:
     def json_object(self) -> dict[str, Any]:
         """The JSON object that the body is. Raises RequestError."""
         try:
-            value = json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+            value = json.loads(self.body.decode("utf-8"), object_pairs_hook=members_once, parse_constant=no_constant)
         except (ValueError, RecursionError) as error:
             raise RequestError(400, f"the body: {escape(parse_fault(error), 100)}") from None
         if not isinstance(value, dict):
@@ -113,17 +113,6 @@ class Call:
             if not isinstance(value[name], type_):
                 raise RequestError(400, f"{name} is no {type_.__name__}")
         return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a member stands there twice")
-    return members
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 @dataclass(frozen=True, slots=True)
