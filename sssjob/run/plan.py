@@ -104,7 +104,7 @@ class PlannedJob:
     @property
     def shows_hold(self) -> bool:
         """Whether its user's hold shows before a resource manager has it."""
-        return self.held or (self.held_there and bool(self.needs))
+        return self.held or self.held_there
 
 
 @dataclass(slots=True)
