@@ -303,6 +303,7 @@ def test_holds_by_id(site: Site) -> None:
     assert [row["state"] for row in site.records("list")] in (["Hold"], ["Idle"])
     assert site.records("release", "b")[0]["answer"] == "done"
     assert site("wait", "b").code == 3
+    assert site("hold", "b", "a") == (5, "", "sssjob: b and 1 more: it has ended\n")     # a line for each of 200 jobs
     out = site("log", "b").out
     assert out.index("it is to be released") < out.index("  released\n") < out.index("ended: failed")
     site.submit(group(shell(GATE, name="c"), shell("exit 4", hold, after("c"), name="d")))
