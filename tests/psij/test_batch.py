@@ -948,6 +948,7 @@ def test_output_tail(tmp_path: Path) -> None:
 DONE = JobStatus(C, metadata={"native_state": "DONE", "end_time": 5.0, "nodes": None})
 RUNS = JobStatus(A, metadata={"native_state": "RUN", "start_time": 1.0})
 FELL = JobStatus(F, metadata={"reason": "node-failure"})
+SLAIN = JobStatus(F, exit_code=137, metadata={"reason": "signal", "signal": 9})
 NOTHING = Evidence(queue=RUNS, missed=1)
 
 
@@ -979,6 +980,15 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": JobStatus(X)}, exit=ExitFile(0)), X, None, None),
     (replace(NOTHING, records={"acct": JobStatus(F, exit_code=137, metadata={"signal": 9})}, exit=ExitFile(1)), F, 137,
      "acct"),
+    # a script that outlives its program writes down by which signal of our cancel that was killed, whoever tells first
+    *((replace(NOTHING, canceled=canceled, wanted=not canceled, missed=2, waited_s=11, exit=ExitFile(code),
+               records=records), X, None, None)
+      for code in (143, 137) for canceled in (True, False) for records in (
+          {}, {"acct": JobStatus(F, exit_code=code)}, {"acct": SLAIN})),
+    (replace(NOTHING, canceled=True, records={"acct": JobStatus(F, exit_code=143)}), X, None, None),
+    (replace(NOTHING, missed=2, waited_s=11, exit=ExitFile(143)), F, 143, "exit-file"),          # nobody asked for it
+    (replace(NOTHING, canceled=True, records={"acct": SLAIN}, exit=ExitFile(0)), C, 0, "exit-file"),   # it ended before
+    (replace(NOTHING, canceled=True, records={"acct": SLAIN}, exit=ExitFile(3)), F, 3, "exit-file"),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "timeout"})}, exit=ExitFile(0)), F, None, None),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, exit=ExitFile(0)), C, 0,
      "exit-file"),
