@@ -52,6 +52,7 @@ class Submitting:
     def __init__(self, engine: Engine, retries: int) -> None:
         self.engine, self.retries = engine, retries
         self.later: list[tuple[float, int, Running, int]] = []      # when to try again; a heap
+        self._unbegun: set[int] = set()     # by identity: jobs in it whose submit command did not run
         self._order = count()
         self._taken: deque[tuple[Running, psij.Job]] = deque()      # submitted, not noted yet
         self._goes_well = False                     # the last submit command whose end was taken in made its job
@@ -162,6 +163,13 @@ class Submitting:
         else:
             for part in range(len(jobs[0].parts)):
                 self.submit(jobs[0], part)
+
+    def leave(self) -> None:
+        """Let the next client begin at once what was to be tried again and was not begun: it would wait until a submit
+        command that may be under way must have done its work."""
+        self._leave([job for _, _, job, part in self.later
+                     if id(job) in self._unbegun and not part and (job.together or len(job.parts) == 1)
+                     and not job.ended and job.word == "running"])
 
     def _leave(self, jobs: Sequence[Running]) -> None:
         """Do not submit jobs that are prepared."""
@@ -323,7 +331,7 @@ class Submitting:
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""
-        if isinstance(error.__cause__, StagingError):       # before the submit command
+        if _is_before_command(error):
             return False
         backend, psij_job = job.of.executor(), job.parts[part]
         unknown = psij_job is not None and isinstance(backend, Doubts) and backend.may_have_made(psij_job)
@@ -355,6 +363,7 @@ class Submitting:
             pause, due = again or ((pause := self._pause_of(job)), time.monotonic() + pause)
             job.tries = tries = job.tries + 1       # those of other clients count as well
             heapq.heappush(self.later, (due, next(self._order), job, part))
+            (self._unbegun.add if _is_before_command(error) else self._unbegun.discard)(id(job))
             job.of.note(job, "try", {"tries": tries, "pause": pause, "text": f"try {tries + 1} of {self.retries + 1} "
                                      f"in {pause:.1f} s: {error}"}, part)
             self.engine.recording.write_soon()
@@ -397,7 +406,7 @@ class Submitting:
             _, _, job, part = heapq.heappop(self.later)
             if not job.ended and job.word == "running":
                 due.append((job, part))
-        perhaps = self._perhaps_there(due)
+        perhaps = self._perhaps_there([(job, part) for job, part in due if id(job) not in self._unbegun])
         arrays: dict[str, list[Running]] = {}
         for job, part in due:
             if job.sought(part) in perhaps:
@@ -455,6 +464,11 @@ class Submitting:
                                     metadata={"reason": "cancel"})
             for number in range(part, len(job.parts)):
                 self.engine.tell_status(job, number, status)
+
+
+def _is_before_command(error: psij.SubmitException) -> bool:
+    """Whether a submission failed before its submit command ran."""
+    return isinstance(error.__cause__, StagingError)
 
 
 def _most_at_once(jobs: Sequence[Running]) -> int:
