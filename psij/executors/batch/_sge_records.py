@@ -114,7 +114,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if failed in _NOT_OVER:
         return None
     job = replace(of_runs(usages), ran=usages[-1].ran, queue=usages[-1].queue, memory_average_bytes=average(records))
-    metadata = job.facts(began=True, over=True)
+    metadata = job.facts(began=True, over=True) | {"starts": job.starts or 0}
     if job.ran and len(runs) > 1:
         metadata["attempts"] = [usage.attempt() for usage in usages]
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
