@@ -449,6 +449,11 @@ class Storm:
             if path.name not in known | self.gone():
                 yield f"nobody's: {path.name} ran"
 
+    def has_lost(self, job: Job, row: Row) -> bool:
+        """Whether a site with a daemon that was killed has ended a job in its own accounting that it never began."""
+        records = self.records(job.site).get((str(row.native_id), job.name), [])
+        return job.site.name in self.failing and bool(records) and not any(one[0].isdecimal() for one in records)
+
     def is_revived(self, site: Site, name: str) -> bool:
         """Whether a controller that was killed may have begun a job again whose end it had not written down."""
         ends = [running.plan.job.value("EndTime") for running in self.running if running.row.id == name]
@@ -504,6 +509,7 @@ class Storm:
         elif code is None and end != ("canceled", None) \
                 and not (last is None and end == ("skipped", None) and job.after) \
                 and not (row.outcome == "failed" and (wished or restarted)) \
+                and not (row.outcome == "failed" and last is None and self.has_lost(job, row)) \
                 and not (str(row.message).startswith("lost") and job.site.name in self.killed):
             yield f"not true: {name}: {runs}"
         elif row.outcome == "canceled" and not wished and job.seconds < ENDLESS_S:
