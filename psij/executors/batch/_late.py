@@ -91,7 +91,8 @@ def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping
     metadata = status.metadata or {}
     _name_sources(metadata, sources, others)
     if metadata.get("starts") == 0:
-        add_starts(metadata, facts.get("starts", 0), sources.get("starts", _QUEUE))
+        add_starts(metadata, facts.get("starts", int("start_time" in facts)),
+                   sources.get("starts", sources.get("start_time", _QUEUE)))
     if "end_time" in metadata:
         metadata.pop("end_unknown", None)
     untold = reason in _UNKNOWN or "end_unknown" in facts or sources.get("state") == "cancel"
