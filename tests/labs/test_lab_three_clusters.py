@@ -421,8 +421,12 @@ class Storm:
             for site in self.sites:
                 self.client(site, partial(_ask_all, wish=wish), time.monotonic() + SETTLED_S)
                 self.reap(0)
+        with open_journal(self.folder / "journal.db") as journal:
+            # a controller that was killed may never learn by which number slurmdbd knows a job: it refuses all changes
+            stuck = [str(row.id).partition("_")[0] for row in journal.rows() if row.state == "Hold"]
         for site in self.sites:
-            self.cancel(site, endless, time.monotonic() + SETTLED_S)
+            self.cancel(site, [*endless, *(name for name in stuck if self.jobs[name].site.name in self.killed)],
+                        time.monotonic() + SETTLED_S)
         self.reap(0)
         for site in self.sites:
             self.client(site, lambda client: client.wait(_keys(client), SETTLED_S), time.monotonic() + 2 * SETTLED_S)
