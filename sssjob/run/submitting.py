@@ -21,6 +21,7 @@ import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
+from sssjob.run import turns
 from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.beginning import begin_of, no_hold, with_attributes
@@ -208,7 +209,7 @@ class Submitting:
         parts = job.plan.parts
         job.prepare(max(len(parts), 1))
         job.waits, job.together = after is not None, job.plan.together
-        job.hold = job.plan.held_there and job.wants_hold is not False
+        job.hold = turns.is_to_be_held(job)
         if not parts:
             self.refused(job, 0, ValueError("it can no longer be planned"))
             return False
