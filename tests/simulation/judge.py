@@ -126,7 +126,7 @@ def _of_job(running: Any, events: list[Event], natives: dict[str, _Made], settle
         if len(several) > 1:
             yield f"doubled: {what}: {[job.number for job in several]}"
     wished = any(event.kind in ("cancel", "group") for event in events)
-    yield from of_wishes(what, events, jobs)
+    yield from of_wishes(what, events, made)
     yield from _retries(what, running, attempts, natives, wished)
     if not wished and row.outcome != "skipped" and any(
             who != "dependency" for job in jobs for who in job.canceled_by):
