@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from psij.executors._environment import ENVIRONMENT
 
@@ -94,23 +94,21 @@ class _Process:
         self.input: int | None = None
         self.outputs: list[int] = []
         self._code: int | None = None
-        theirs: list[int] = []
+        theirs: dict[int, int] = {}
         try:
             if has_input:
                 end, self.input = os.pipe()
-            else:
-                end = os.open(os.devnull, os.O_RDONLY)
-            theirs.append(_beyond_streams(end))
-            for _ in range(2):
+                theirs[0] = _beyond_streams(end)
+            for number in 1, 2:
                 output, end = os.pipe()
                 self.outputs.append(output)
-                theirs.append(_beyond_streams(end))
+                theirs[number] = _beyond_streams(end)
             self._pid = _spawned(command, environment, theirs)
         except BaseException:
             self._close()
             raise
         finally:
-            for descriptor in theirs:
+            for descriptor in theirs.values():
                 os.close(descriptor)
 
     def __enter__(self) -> _Process:
@@ -173,12 +171,14 @@ class _Process:
         return self._code
 
 
-def _spawned(command: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]) -> int:
-    """Start a command with three descriptors for its streams and no other of ours; its process id. Raises OSError.
+def _spawned(command: Sequence[str], environment: Mapping[bytes, bytes], streams: Mapping[int, int]) -> int:
+    """Start a command with these descriptors for its streams by their numbers, an empty one where there is none, and no
+    other of ours; its process id. Raises OSError.
 
     As ``subprocess`` does, each file of that name in ``PATH`` is tried until one can be executed.
     """
-    actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in streams.items()]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable(int(time.monotonic() / _LISTED_S))]
     problem = errno.ENOENT
     for path in _candidates(os.fsencode(command[0]), environment):
@@ -237,11 +237,11 @@ def _read(process: _Process, deadline: float, limit: int, message: Message | Non
         if seconds_left <= 0:
             raise subprocess.TimeoutExpired(list(process.command), 0, *(b"".join(part) for part in parts.values()))
         ready = poll.poll(min(seconds_left, _LINGER_S) * 1000)
-        for fd, _ in ready:
+        for fd, event in ready:
             if fd not in parts:
                 sender.write()
                 continue
-            data = os.read(fd, _CHUNK)
+            data = os.read(fd, _CHUNK) if event & select.POLLIN else b""
             parts[fd].append(data)
             total += len(data)
             if not data:
