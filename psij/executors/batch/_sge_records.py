@@ -70,7 +70,10 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     records: dict[str, dict[str, list[RunRecord[_Row]]]] = {}
     for row in records_of(out):
         tasks = records.setdefault(row["jobnumber"], {})
-        over = numbers(row)[0] not in _NOT_OVER
+        failed, _ = numbers(row)
+        if failed < 0:
+            raise ValueError(f"qacct does not say whether job {row['jobnumber']} failed: {row['failed'][:80]!r}")
+        over = failed not in _NOT_OVER
         tasks.setdefault(row.get("taskid", ""), []).append(RunRecord(_claim(row), over, row))
     statuses: dict[str, JobStatus] = {}
     asked = Whose() if whose is None else whose
