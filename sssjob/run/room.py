@@ -29,6 +29,7 @@ __all__ = ["AWAY", "FULL", "Room"]
 FULL: Final = "the queue is full"
 AWAY: Final = "does not answer"         # behind the name of an executor
 _PAUSE_S: Final = (5.0, 300.0)      # the first before a full queue is offered a job again, and the longest
+_SHARED: Final = 0.5                # of that pause, at whose end room in another queue may be for this one
 _CAP_S: Final = 5.0                 # between two looks at whether jobs of other clients have ended, at a cap
 #: Options of submit commands, in small letters, that choose a queue, or an account that has limits of its own.
 _OF_LANES: Final = frozenset(("a", "account", "accounting_group", "bank", "p", "partition", "project", "q", "qos",
@@ -155,13 +156,17 @@ class Room:
             self._offer(lane, probe=True)
 
     def has_ended(self, job: Running) -> None:
-        """The end of a job makes room for one in each queue that it may have kept full."""
+        """The end of a job makes room for one in each queue that it may have kept full, in the order of the jobs that
+        wait. That may be another queue of the same manager, where a limit is for all of them; nobody says so, and such
+        a queue is offered the room no sooner than half of its pause after its last refusal."""
         was_in_flight = id(job) in self._counted
         self.left(job)
-        if was_in_flight:
-            for key, lane in self._lanes.items():
-                if lane.reason is None or key == _lane_of(job):
-                    self._offer(lane)
+        if not was_in_flight:
+            return
+        own, now = _lane_of(job), time.monotonic()
+        for key, lane in sorted(self._lanes.items(), key=lambda item: min(item[1].waiting, default=-1)):
+            if lane.reason is None or key == own or (key[0] == own[0] and lane.due - now <= lane.pause_s * _SHARED):
+                self._offer(lane)
 
     def offer_due(self) -> None:
         """Offer a job to each queue whose time has come."""

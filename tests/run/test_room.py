@@ -136,6 +136,17 @@ def test_one_full_queue_does_not_close_the_others(slurm: Desk) -> None:
     assert [job.word for job in made.jobs] == ["waiting", "waiting", "running"]
 
 
+def test_a_limit_that_queues_share_lets_no_queue_starve(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end of a job of the other queue was followed by one of that queue, and the first job of this one, which was
+    offered after pauses alone, found the manager full until all others had run."""
+    monkeypatch.setattr(room, "_SHARED", 1.0)
+    names = ["x0", "x1", "x2", "y", *(f"x{n}" for n in range(3, 9))]
+    desk.submit(group(*(shell(f"echo {name} >> ran; sleep 0.2", f"<Queue>{name[0]}</Queue>", name=name)
+                        for name in names)), retries=0)
+    assert set(desk.wait("g").values()) == {("done", 0)}
+    assert desk.text("ran").split().index("y") < 7
+
+
 def test_a_cap_of_a_submission(slurm: Desk) -> None:
     """Never more than three at once, whichever client goes on with it."""
     submission = slurm.submit(several(8, "sleep 0.2"), max_queued=3)
