@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -91,6 +91,29 @@ class Room:
         """Whether there is room for so many jobs like this one, as far as is known."""
         lane = self._lanes.get(_lane_of(job))
         return (lane is None or lane.reason is None) and self._reached(job, count) is None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether what other clients submit may leave no room under a cap."""
+        return self._caps != Caps()
+
+    def within_caps(self, consignments: Sequence[Sequence[Running]]) -> Sequence[Sequence[Running]]:
+        """Jobs that are to be submitted, as they go out, but for those that a cap leaves no room for any more since
+        they took their places; these wait again. It is asked while no other client can write what it submits."""
+        self._others.clear()
+        fitting = []
+        for jobs in reversed(consignments):
+            cap = self._reached(jobs[0], 0)
+            if cap is None:
+                fitting.append(jobs)
+                continue
+            lane = self._lane(jobs[0])
+            lane.due = min(lane.due, time.monotonic() + _CAP_S)
+            for job in jobs:
+                self.engine.starting.left(job)
+                job.forget()
+                self._hold(lane, job, cap)
+        return fitting[::-1]
 
     def took(self, job: Running) -> None:
         """A job is in flight."""
