@@ -13,6 +13,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, cast
@@ -62,16 +63,9 @@ class Submitting:
     def launch(self, ready: list[tuple[Running, Mapping[str, object] | None]]) -> None:
         """Submit jobs. What is about to be submitted is on the disk before the first of them is."""
         afters = {id(job): after for job, after in ready}
-        consignments = self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)])
-        for jobs in consignments:
-            for job in jobs:
-                for part in range(len(job.parts)):
-                    self._note_intent(job, part, afters[id(job)])
-        submissions = {id(jobs[0].of): jobs[0].of for jobs in consignments}.values()
-        entries = [submission.entry for submission in submissions if submission.entry is not None]
-        if entries:
-            entries[0].journal.flush_together([(entry, False) for entry in entries])
-        for submission in submissions:
+        consignments = self._intended(
+            self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)]), afters)
+        for submission in {id(jobs[0].of): jobs[0].of for jobs in consignments}.values():
             mine = [jobs for jobs in consignments if jobs[0].of is submission]
             try:
                 if submission.entry is not None:
@@ -84,6 +78,31 @@ class Submitting:
                     self.refused(job, 0, error)
                 continue
             self._submit_each(mine)
+
+    def _intended(self, consignments: Sequence[Sequence[Running]], afters: Mapping[int, Mapping[str, object] | None]
+                  ) -> Sequence[Sequence[Running]]:
+        """Write down what is about to be submitted. Gives it without that for which there is no room under a cap, by
+        what other clients have written until then: nobody writes between the look and the intents."""
+        entries = list({id(job.of): job.of.entry for job, *_ in consignments if job.of.entry is not None}.values())
+        noted = False
+        if entries and self.engine.room.is_capped:
+            with suppress(AccessError), entries[0].journal.together():
+                consignments = self.engine.room.within_caps(consignments)
+                self._note_intents(consignments, afters)
+                noted = True
+                for entry in entries:
+                    entry.flush()
+        if not noted:           # the journal takes nothing now, which the next try tells
+            self._note_intents(consignments, afters)
+        if entries:
+            entries[0].journal.flush_together([(entry, False) for entry in entries])
+        return consignments
+
+    def _note_intents(self, consignments: Sequence[Sequence[Running]],
+                      afters: Mapping[int, Mapping[str, object] | None]) -> None:
+        for job in chain(*consignments):
+            for part in range(len(job.parts)):
+                self._note_intent(job, part, afters[id(job)])
 
     def _submit_each(self, consignments: Sequence[Sequence[Running]]) -> None:
         """Submit jobs in their order, and elements of an array together, until a signal tells to leave or the time is
