@@ -14,7 +14,14 @@ from typing import Final
 from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
 from sssjob.translators.scripts.raw import (
-    Line, Option, Refusal, Word, command_words, option_of, plain_breaks, quoted_words,
+    Line,
+    Option,
+    Refusal,
+    Word,
+    command_words,
+    option_of,
+    plain_breaks,
+    quoted_words,
 )
 
 FLAGS: Final = frozenset((
