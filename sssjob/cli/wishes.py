@@ -73,15 +73,16 @@ def asked(client: Client, as_json: bool, wish: str, ids: Sequence[str], timeout:
 
 def _answered(jobs: Sequence[Running], wish: str, as_json: bool) -> int:
     """Tell of which jobs a wish was refused or has no answer; the exit status."""
-    labels: dict[str | None, list[str]] = {}
+    labels_by_refusal: dict[str | None, list[str]] = {}
     for job in jobs:
-        labels.setdefault(job.refusal(wish), []).append(job.plan.label)
-    refused = {refusal: alike for refusal, alike in labels.items() if refusal}
-    for refusal, alike in refused.items():
-        problem(f"{and_more(alike)}: {refusal}", as_json=as_json, status=5)
-    if None in labels:
-        problem(f"asked for, and not done yet: {and_more(labels[None])}", as_json=as_json, status=4)
-    return 4 if None in labels else 5 if refused else 0
+        labels_by_refusal.setdefault(job.refusal(wish), []).append(job.plan.label)
+    waiting = labels_by_refusal.pop(None, [])
+    labels_by_refusal.pop("", None)
+    for refusal, labels in labels_by_refusal.items():
+        problem(f"{and_more(labels)}: {refusal}", as_json=as_json, status=5)
+    if waiting:
+        problem(f"asked for, and not done yet: {and_more(waiting)}", as_json=as_json, status=4)
+    return 4 if waiting else 5 if labels_by_refusal else 0
 
 
 def _record(job: Running, wish: str) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from psij import Job, SubmitException
 from sssjob.errors import UsageError
 from sssjob.run.history import Event
 from sssjob.run.standing import Running
+from sssjob.run.wishes import Wishes
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
@@ -166,6 +169,21 @@ def test_a_wish_outlives_a_manager_that_is_silent(managed: Desk) -> None:
     managed.lab.heal(command)
     managed.client().look([managed.client().journal.entry(1)])
     assert managed.lab.jobs()[0]["held"] and managed.job("a").answers == {"hold": ""}
+
+
+def test_what_cannot_be_changed_now_is_tried_later_and_later() -> None:
+    """A Slurm that was killed may refuse to change a job for ever, 5 s after it was asked (seen on a real one): the
+    client that looked after many jobs did nothing else."""
+    def hold(job: Job) -> None:
+        raise SubmitException("Job update not available right now, try again in a bit", transient=True)
+
+    wishes, pauses = Wishes(cast(Any, SimpleNamespace(tell=lambda *_: None))), list[float]()
+    of = SimpleNamespace(executor=lambda: SimpleNamespace(hold=hold))
+    job = SimpleNamespace(of=of, parts=[Job()], together=False)
+    for _ in range(6):
+        assert not wishes._natively(cast(Any, job), "hold")
+        pauses.append(wishes._again[id(job)][1])
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
 
 
 def test_wishes_that_a_killed_client_left(desk: Desk) -> None:

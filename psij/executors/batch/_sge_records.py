@@ -70,7 +70,10 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     records: dict[str, dict[str, list[RunRecord[_Row]]]] = {}
     for row in records_of(out):
         tasks = records.setdefault(row["jobnumber"], {})
-        over = numbers(row)[0] not in _NOT_OVER
+        failed, _ = numbers(row)
+        if failed < 0:
+            raise ValueError(f"qacct does not say whether job {row['jobnumber']} failed: {row['failed'][:80]!r}")
+        over = failed not in _NOT_OVER
         tasks.setdefault(row.get("taskid", ""), []).append(RunRecord(_claim(row), over, row))
     statuses: dict[str, JobStatus] = {}
     asked = Whose() if whose is None else whose
@@ -124,7 +127,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if failed in _NOT_OVER:
         return None
     job = replace(of_runs(usages), ran=usages[-1].ran, queue=usages[-1].queue, memory_average_bytes=average(records))
-    metadata = job.facts(began=True, over=True)
+    metadata = job.facts(began=True, over=True) | {"starts": job.starts or 0}
     if job.ran and len(runs) > 1:
         metadata["attempts"] = [usage.attempt() for usage in usages]
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED

@@ -29,6 +29,7 @@ from psij.executors.batch._listing import add_tags, apart, is_of, listed, native
 from psij.executors.batch._lookout import LOOK_S
 from psij.executors.batch._news import amend, has_recorded, is_behind, kept, tell_missing
 from psij.executors.batch._reasons import Reasons
+from psij.executors.batch._sound import sound
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -277,6 +278,8 @@ class Watcher(Agenda):
 
     def _news(self, item: Followed, status: JobStatus, now: float, in_queue: bool = True) -> None:
         """Tell how a job stands. in_queue: by the queue; accounting may be behind the record of a start."""
+        status, odd = sound(status, item.identity, now)
+        item.left_out.update(dict.fromkeys(f"the queue says that {why}" for why in odd))
         metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
         if item.renamed is not None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, standing, whole_lines
+from psij.executors.batch._answers import by_tag, readable, standing, whole_lines
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
@@ -351,9 +351,7 @@ class SGEJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("qstat", exit_code, out)
         arrays: dict[str, Row] = {}
-        for item in job_lists(out):
-            if "state" not in item or "JB_job_number" not in item:
-                continue
+        for item in readable("qstat", job_lists(out), lambda item: "state" in item and "JB_job_number" in item):
             native_id = item["JB_job_number"]
             if "tasks" not in item:
                 yield native_id, item["state"], item
