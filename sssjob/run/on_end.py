@@ -313,7 +313,30 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def posted(hook: Hook, document: bytes, key: str) -> Done:
-    """Post the document, as JSON, and look at the status of the answer. Redirections are not followed."""
+    """Post the document, as JSON, and look at the status of the answer. Redirections are not followed. An answer that
+    comes byte by byte, each in time, is not waited for either."""
+    from concurrent.futures import Future
+
+    answer = Future[Done]()
+
+    def post() -> None:
+        try:
+            answer.set_result(_posted(hook, document, key))
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=post, daemon=True).start()
+    try:
+        return answer.result(LIMITS.hook_post_seconds)
+    except TimeoutError:
+        return _unanswered(hook)
+
+
+def _unanswered(hook: Hook) -> Done:
+    return Done(hook, f"there is no answer within {LIMITS.hook_post_seconds:g} s", True)
+
+
+def _posted(hook: Hook, document: bytes, key: str) -> Done:
     import http.client
     import ssl
     import urllib.error
@@ -339,6 +362,8 @@ def posted(hook: Hook, document: bytes, key: str) -> Done:
         return Done(hook, f"the answer is HTTP status {error.code}", error.code in _LATER)
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, TimeoutError):
+            return _unanswered(hook)
         why = cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__
         return Done(hook, f"cannot be reached: {why}", not isinstance(cause, ssl.SSLCertVerificationError | ValueError))
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -282,6 +285,27 @@ def test_other_answers_are_final_and_redirections_not_followed(slurm: Desk, stat
 def test_nobody_there(slurm: Desk) -> None:
     done = on_end.posted(hook_of("http://127.0.0.1:1/secret"), b"{}", "key")
     assert (done.error, done.transient) == ("cannot be reached: Connection refused", True)
+
+
+def test_an_answer_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its lines came in time, and the client waited for as long as they came."""
+    monkeypatch.setattr("sssjob.run.on_end.LIMITS", replace(LIMITS, hook_post_seconds=0.3))
+    left = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        line, _ = server.accept()
+        with line, suppress(OSError):
+            line.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not left.wait(0.05):
+                line.sendall(b"X: y\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        done = on_end.posted(hook_of(f"http://127.0.0.1:{server.getsockname()[1]}/x"), b"{}", "key")
+        left.set()
+        thread.join()
+    assert (done.error, done.transient) == ("there is no answer within 0.3 s", True)
 
 
 def test_secrets_of_a_url_are_not_told(slurm: Desk, monkeypatch: pytest.MonkeyPatch,
