@@ -182,6 +182,7 @@ def test_a_hold_of_one_task_is_not_that_of_the_others() -> None:
     ('/h/launcher_lib.sh: line 58:    7 File size limit exceeded( exec -- "$@" ) < x', 153,
      "file size limit exceeded (signal 25)"),       # without a blank where bash needs its whole column for the words
     ('/h/launcher_lib.sh: line 58:    7 Killed                  ( exec -- "$@" )', 137, "killed (signal 9)"),
+    ("Terminated", 143, "terminated (signal 15)"),
     ("/bin/bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8): No such file or directory\n"
      "/h/launcher_lib.sh: line 58:    7 Killed                  ( exec -- \"$@\" )", 137, "killed (signal 9)"),
     ("/bin/bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n"

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("psij")
 _AUX = (".out", ".ec", ".nodefile", ".start", ".ec.new", ".start.new", ".left")
-#: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there.
-_KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? *\( ?exec -- .*$", re.MULTILINE)
+#: What bash says of a program that a signal ended: the place in a script of ours, and the command as it stands there;
+#: of SIGTERM it says one word.
+_KILLED = re.compile(r"^\S+: line \d+: +\d+ ([A-Z][\w/ -]*?\w)(?: *\(core dumped\))? *\( ?exec -- .*$|^(Terminated)$",
+                     re.MULTILINE)
 #: What bash says where a node does not have the locale of the submitter, which has nothing to do with the job.
 _LOCALE = re.compile(r"^\S+: (?:line \d+: )?warning: setlocale: LC_\w+: cannot change locale \([^)\n]*\).*\n?",
                      re.MULTILINE)
@@ -39,7 +41,7 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
         output = executor._OF_EARLIER_RUNS.sub("", output)
     if output and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, output)
-        output = _KILLED.sub(lambda match: f"{match[1].lower()}{_number(status)}", output)
+        output = _KILLED.sub(lambda match: f"{(match[1] or match[2]).lower()}{_number(status)}", output)
         output = _PLACE.sub(lambda match: "the directory " if match[1] else "", output)
         status.message = f"{status.message}: {output}" if status.message else output
 
