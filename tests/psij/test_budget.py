@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +56,27 @@ def test_accounting_is_asked_right_after_the_queue(monkeypatch: pytest.MonkeyPat
         asked.append((name, now))
     pauses = [after[1] - before[1] for before, after in itertools.pairwise(asked[10:]) if after[0] == "ends"]
     assert len(pauses) > 30 and max(pauses) < 0.01
+
+
+def test_the_last_ends_of_many_jobs_are_of_the_same_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When 20 jobs of 220 were left nobody counted any more, and a minute had 29 questions."""
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    watcher = Watcher(("x",))
+    config = SimpleNamespace(questions_a_minute=20.0)
+    one: Any = SimpleNamespace(executor=SimpleNamespace(config=config))
+    watcher._interval = 30.0
+    watcher._followed = {Job(): one for _ in range(21)}
+    for _ in range(6):
+        assert watcher._budget_s(0) == 0
+        watcher._budget.spend()
+    assert watcher._budget_s(0) > 0
+    watcher._followed.popitem()
+    assert watcher._budget_s(0) > 0
+    now += 61
+    for _ in range(30):
+        watcher._budget.spend()
+        assert watcher._budget_s(0) == 0        # of a few jobs
 
 
 def test_what_was_spent_while_nobody_counted_is_not_owed() -> None:

@@ -18,6 +18,7 @@ from psij.job import Job
 _SHARE = 10             # a pause is at least this many times as long as the question took
 _LINGER_S = 2.0         # how long a thread with nothing to do stays
 _FEW = 20               # jobs; while no more are followed, the ceiling on questions is not looked at
+_MINUTE_S = 60.0
 _A_PAUSE = 4            # questions in the time of a configured interval that are no reason to look at it either
 
 
@@ -40,6 +41,7 @@ class Agenda(ABC):
         self._asked_at = 0.0
         self._outage = Outage()
         self._budget = Budget()
+        self._many_at = float("-inf")                   # monotonic time when more than a few jobs were followed last
         self._lookout = Lookout()
         self._hinted: set[Job] = set()                  # jobs with records of which the queue says nothing yet
 
@@ -170,8 +172,13 @@ class Agenda(ABC):
     def _budget_s(self, kept: int) -> float:
         """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once. kept: how
         many questions are left for the other thread."""
-        if len(self._followed) <= _FEW:
+        now = time.monotonic()
+        if len(self._followed) > _FEW:
+            self._many_at = now
+        elif now - self._many_at > _MINUTE_S:       # the last ends of many jobs are of the minute of those before
             self._budget.forgive()
+            return 0.0
+        if not self._followed:
             return 0.0
         config = next(iter(self._followed.values())).executor.config
         return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)), kept)
