@@ -356,15 +356,15 @@ class Cluster:
             return
 
         def write() -> None:
-            place = Path(job.script).parent / f"{job.native_id}.{job.tag}{suffix}"
-            fresh = place.with_name(place.name + ".new")
-            if fresh.parent.is_dir():
-                before = place.read_text() if suffix == ".start" and place.exists() else ""
-                fresh.write_text(before + text)
-                fresh.chmod(0o600)
-                fresh.replace(place)
+            folder = os.path.dirname(job.script)
+            place = f"{folder}/{job.native_id}.{job.tag}{suffix}"
+            if os.path.isdir(folder):
+                before = Path(place).read_text() if suffix == ".start" and os.path.exists(place) else ""
+                with open(os.open(f"{place}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                    file.write((before + text).encode())
+                os.replace(f"{place}.new", place)
                 times = (int((EPOCH + self.kernel.now) * 1e9),) * 2
-                os.utime(fresh.parent, ns=times)        # the clock of the file system is of this world too
+                os.utime(folder, ns=times)              # the clock of the file system is of this world too
 
         self._files.append((at, write))
 

@@ -101,6 +101,7 @@ class Kernel:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
+        self._ids = random.Random(f"ids {seed}")        # of jobs: they are many, and no step depends on them
         self.now = 0.0
         self._draw = self.chance.random
         self.hub = greenlet.getcurrent()
@@ -224,6 +225,7 @@ class Kernel:
             (threading, "Event"): self._kind(_Event), (threading, "Semaphore"): self._kind(_Semaphore),
             (threading, "current_thread"): self._thread, (threading, "get_ident"): self._ident,
             (queue, "SimpleQueue"): self._kind(_Queue), (os, "getpid"): self._pid,
+            (os, "urandom"): self._ids.randbytes,
             (uuid, "uuid4"): lambda: uuid.UUID(int=self.chance.getrandbits(128), version=4),
         }
         before = {place: getattr(*place) for place in made}
@@ -372,7 +374,7 @@ class _Condition:
         try:
             return self._kernel.rest(timeout)
         finally:
-            with suppress(ValueError):
+            if task in self._waiting:
                 self._waiting.remove(task)
             if not self._kernel.over:
                 self._lock.acquire()
@@ -463,7 +465,7 @@ class _Queue:
             try:
                 kernel.rest(None if until is None else until - kernel.now)
             finally:
-                with suppress(ValueError):
+                if task in self._waiting:
                     self._waiting.remove(task)
         return self._items.popleft()
 

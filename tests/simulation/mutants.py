@@ -28,7 +28,7 @@ from psij.executors.batch._evidence import Evidence
 from psij.executors.batch._identity import Verdict, Whose
 from sssjob.run import attempts, staging, storage, wishes
 from sssjob.run.journal import Entry
-from tests.simulation.__main__ import failures
+from tests.simulation.__main__ import failures, fix_hashes
 from tests.simulation.plans import make_plan
 from tests.simulation.world import warm_up
 
@@ -273,6 +273,7 @@ def _shows(mutant: Mutant, folder: Path, seed: int) -> bool:
 
 def main() -> None:
     """As the module says."""
+    fix_hashes()
     logging.disable(logging.CRITICAL)
     words = sys.argv[1:]
     only = words.pop(words.index("--only") + 1) if "--only" in words else ""

@@ -16,13 +16,12 @@ import pkgutil
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import psij
 import sssjob
@@ -58,6 +57,7 @@ _CHANGING = ("sbatch", "scancel", "qsub", "qdel", "qhold", "qrls", "qmod")
 _CONFIG: Mapping[str, Any] = {"queue_polling_interval": 10, "initial_queue_polling_delay": 2, "command_timeout": 20,
                               "accounting_delay": 10, "lost_after": 30}
 _SGE = "psij.executors.batch.sge.SGEJobExecutor"
+_ABSENT = object()
 _KINDS: Mapping[str, type[Cluster]] = {"slurm": Cluster, "sge": GridEngine}
 
 
@@ -89,8 +89,7 @@ class World:
     def _live(self) -> list[str]:
         with ExitStack() as stack:
             stack.enter_context(self.kernel.installed())
-            for target, value in self._replaced():
-                stack.enter_context(patch(target, value))
+            stack.enter_context(_in_place(self._replaced()))
             try:
                 for cluster, one in zip(self.clusters, self.plan["clusters"], strict=True):
                     if one["ancient"]:
@@ -118,6 +117,7 @@ class World:
     def _replaced(self) -> Iterator[tuple[str, Any]]:
         yield "psij.executors.batch._host.run", self._run
         yield "sssjob.run.client.token_hex", lambda n=8: f"{self.kernel.chance.getrandbits(8 * n):0{2 * n}x}"
+        yield "sssjob.run.again.token_hex", lambda n=8: os.urandom(n).hex()
         yield "sssjob.run.journal.Entry.take", _taking(Entry.take, self)
         yield "sssjob.run.journal.Entry._write", self._dying_at_commits(Entry._write)
         yield "sssjob.run.journal.Journal.add", self._dying_at_commits(Journal.add)
@@ -441,6 +441,31 @@ class Staged:
     begin: float
     end: float | None = None
     whole: bool = False
+
+
+@contextmanager
+def _in_place(values: Iterable[tuple[str, Any]]) -> Iterator[None]:
+    """Have these values stand at their places; as ``patch`` of unittest does, but places are looked up once only."""
+    before: list[tuple[Any, str, Any]] = []
+    try:
+        for target, value in values:
+            owner, name = _owner(target)
+            before.append((owner, name, vars(owner).get(name, _ABSENT)))
+            setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, value in reversed(before):
+            if value is _ABSENT:        # it is inherited
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+@cache
+def _owner(target: str) -> tuple[Any, str]:
+    """The module or class in which something stands, and under which name."""
+    path, _, name = target.rpartition(".")
+    return pkgutil.resolve_name(path), name
 
 
 def place(cluster: Cluster) -> _cluster.Cluster:
