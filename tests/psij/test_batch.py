@@ -37,7 +37,7 @@ from psij import (
     SubmitException,
 )
 from psij.exceptions import InvalidStateException
-from psij.executors.batch import _lookout, template_function_library
+from psij.executors.batch import _command, _lookout, template_function_library
 from psij.executors.batch._command import OutputLimitError, run
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, exit_file, output_tail, starts
@@ -895,6 +895,21 @@ def test_commands_are_looked_for_in_the_path_that_they_get(tmp_path: Path) -> No
     (tmp_path / "last" / "qwords").write_text("#!/bin/sh\necho \"$PATH\"\n")
     (tmp_path / "last" / "qwords").chmod(0o755)
     assert run(["qwords"], 5, environment).stdout.strip().encode() == environment[b"PATH"]
+
+
+@pytest.mark.parametrize("place", ["/dev/fd", "/nonexistent"])
+def test_inheritable_descriptors_are_found_without_a_list(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no /proc that lists them, too."""
+    monkeypatch.setattr(_command, "_DESCRIPTORS", place)
+    ours, handed_on = os.pipe()
+    try:
+        os.set_inheritable(handed_on, True)
+        _command._inheritable.cache_clear()
+        assert handed_on in _command._inheritable(0) and ours not in _command._inheritable(0)
+    finally:
+        _command._inheritable.cache_clear()
+        os.close(ours)
+        os.close(handed_on)
 
 
 def test_commands_get_three_streams_of_ours_and_nothing_else() -> None:

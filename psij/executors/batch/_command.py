@@ -13,7 +13,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +28,7 @@ _LINGER_S = 0.5                      # how long output is awaited from what a co
 _PAUSES_S: Final = (0.001, 0.05)     # shortest and longest between two looks whether a command has ended
 _RESET: Final = (signal.SIGPIPE, signal.SIGXFSZ)        # Python ignores them; commands do not
 _LISTED_S: Final = 0.1               # for which it is known which descriptors are inheritable; listing them costs much
+_MOST_TRIED: Final = 1024             # descriptors that are tried where nobody lists them
 _DESCRIPTORS: Final = "/dev/fd"      # where the system lists those of the process that looks
 
 
@@ -217,10 +218,14 @@ def _inheritable(_: int) -> tuple[int, ...]:
     """Descriptors that this process would hand on to its children, beside the three of its streams; asked for once in a
     number of the clock. A command may be handed one that has become inheritable since, and takes it as closed that one
     is no longer there."""
+    try:
+        descriptors: Iterable[int] = [int(name) for name in os.listdir(_DESCRIPTORS)]
+    except FileNotFoundError:           # there is no /proc
+        descriptors = range(_MOST_TRIED)
     inheritable = []
-    for name in os.listdir(_DESCRIPTORS):
-        with suppress(OSError):         # that by which they were listed
-            if (descriptor := int(name)) > 2 and os.get_inheritable(descriptor):
+    for descriptor in descriptors:
+        with suppress(OSError):         # of one that is not open, as that by which they were listed
+            if descriptor > 2 and os.get_inheritable(descriptor):
                 inheritable.append(descriptor)
     return tuple(inheritable)
 
