@@ -162,6 +162,7 @@ class Engine:
                 kept.append(event)
         for event in kept:
             self.events.put(event)
+        self.recording.look_for_room()
         self.recording.write()
         self.adopting.leave()
         self.progress.close()
