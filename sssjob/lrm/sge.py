@@ -196,7 +196,7 @@ def records_of(out: str) -> list[dict[str, str]]:
     blocks = re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]
     records = [{name: value.strip() for name, _, value in (line.partition(" ") for line in block.split("\n")) if name}
                for block in blocks]
-    if not (blocks and _is_whole(records[-1], blocks[-1])) and _TOTAL not in out:
+    if not (blocks and _is_whole(records[-1], blocks[-1])) and _TOTAL not in f"\n{out}":
         raise ValueError(f"the answer of qacct is cut off behind {out[-80:]!r}")
     return [record for record in records if {"jobnumber", "failed", "exit_status", "end_time"} <= record.keys()]
 
@@ -391,9 +391,9 @@ def _variables(value: str) -> str:
 
 
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
-    for name, wanted in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
-        if name in options and wanted not in options and (name, options[name]) != ("-tc", "0"):
-            yield Refusal(name, f"{name} wants {wanted}")
+    for name, other in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
+        if name in options and other not in options and (name, options[name]) != ("-tc", "0"):
+            yield Refusal(name, f"{name} wants {other}")
 
 
 JUDGE: Final = Judge("qsub", {

@@ -6,7 +6,7 @@ Text in, values out: no process and no file in here, and no manager is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from psij.executors.batch._options import warn_once
@@ -100,3 +100,12 @@ def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
 def warn_unknown(kind: str, state: str) -> None:
     """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
     warn_once((kind, state), "%s %r is not known; jobs in it keep their last state", kind, state)
+
+
+def lines_by_id(out: str, native_ids: Iterable[str]) -> Mapping[str, str]:
+    """The lines of an answer that name an id, by that id."""
+    wanted_ids, lines_of = set(native_ids), dict[str, list[str]]()
+    for line in out.splitlines():
+        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted_ids:
+            lines_of.setdefault(word, []).append(line)
+    return {native_id: "\n".join(lines) for native_id, lines in lines_of.items()}

@@ -180,8 +180,8 @@ def _record(rows: list[_Record]) -> JobStatus | None:
     if state.final and job.end_time is None:       # not all of it is there yet
         return None
     metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
-    if len(runs) > 1 and job.starts:
-        metadata["starts"] = job.starts
+    if state.final or len(runs) > 1:
+        metadata["starts"] = job.starts or 0        # a controller that was killed may not know that it began the job
     if job.starts and job.starts > 1:
         metadata["attempts"] = [run.attempt() for run in runs if run.ran]
     return status_in(native, state, metadata, None, job.exit_code, job.signal)

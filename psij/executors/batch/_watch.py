@@ -105,6 +105,7 @@ class Watcher(Agenda):
         self._calm = 0.0                                # the pause before there were jobs in ``_hinted``
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
+        self._ends_asked_at = 0.0
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Watcher(Agenda):
                     return
             self._look()
             with self._changed:
-                seconds_left = max(self._due - time.monotonic(), self._budget_s())
+                seconds_left = max(self._due - time.monotonic(), self._budget_s(kept=1))
                 if seconds_left > 0:
                     self._changed.wait(min(seconds_left, LOOK_S))
                     continue
@@ -380,12 +381,14 @@ class Watcher(Agenda):
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s())
+                # Accounting is asked right after the queue; then it is the turn of the queue, and of what follows that.
+                kept = 0 if self._asked_at > self._ends_asked_at else 2
+                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(kept))
                 if seconds_left > 0:
                     self._changed.wait(seconds_left)
                     continue
                 items = list(self._ending.values())
-            started = time.monotonic()
+            started = self._ends_asked_at = time.monotonic()
             try:
                 self._decide_all(items)
             except Exception:
