@@ -163,6 +163,7 @@ class Engine:
         for event in kept:
             self.events.put(event)
         self.submitting.leave()
+        self.recording.look_for_room()
         self.recording.write()
         self.adopting.leave()
         self.progress.close()

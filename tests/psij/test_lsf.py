@@ -96,12 +96,16 @@ def test_no_answer(code: int, out: str) -> None:
 
 
 def test_noise_errors_and_bad_records() -> None:
-    """Chatter before the answer, ids that are not known, and a record that is no JSON."""
+    """Chatter before the answer, ids that are not known, and records that are no JSON: of a job that has such a name it
+    is known that it is there, or it would be lost while it runs."""
     out = 'Cannot connect to LSF. Please wait ...\n' + answer(STAT="RUN")
     assert list(LsfJobExecutor().parse_status_output(0, out)) == ["7"]
     out = '{"COMMAND":"bjobs","JOBS":2,"RECORDS":[{"JOBID":"8","ERROR":"Job <8> is not found"},\n' \
-          '{"JOBID":"9","STAT":"RUN","QUEUE":"\\q"},{"JOBID":"10","STAT":"PEND"}\n ]\n}\n'
-    assert list(LsfJobExecutor().parse_status_output(255, out)) == ["10"]
+          '{"JOBID":"9","STAT":"RUN","QUEUE":"\\q","JOB_NAME":"a "b","STAT":"DONE""},' \
+          '{"JOBID":"10","STAT":"PEND"}\n ]\n}\n'
+    statuses = LsfJobExecutor().parse_status_output(255, out)
+    assert {native_id: status.state for native_id, status in statuses.items()} == {"9": A, "10": Q}
+    assert "queue" not in (statuses["9"].metadata or {})
 
 
 def test_elements_of_arrays() -> None:

@@ -196,13 +196,16 @@ def test_who_waits_for_a_client_that_has_no_room_to_write_is_told(desk: Desk, mo
     monkeypatch.setattr("sssjob.run.recording.has_no_room", lambda _: True)
     client, stream = desk.client(), io.StringIO()
     client.progress = Progress(stream=stream)
+    looks = desk.client()
     try:
         assert client.wait(["a"], 1.5)[1] is False
+        looks.look([looks.journal.entry(1)], 1)
     finally:
         submission.entry.release()
     text = (f"{client.journal.path}: the disk is full: what other clients learn of jobs is not written before there is "
             "room")
     assert (stream.getvalue(), [f.message for f in client.findings]) == (f"sssjob: {text}\n", [text])
+    assert [f.message for f in looks.findings] == [text]
     ends(desk)
 
 

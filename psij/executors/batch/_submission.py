@@ -67,7 +67,8 @@ class Submissions:
         try:
             self.prepare(job)
         except OSError as e:
-            raise SubmitException(f"The submit script cannot be written: {e}", e,
+            place = e.filename or self._executor.work_directory
+            raise SubmitException(f"The submit script cannot be written: {place}: {e.strerror or e}", e,
                                   transient=_may_pass(e)) from e
         path = self._ready.pop(job.id)
         submitted = time.time()

@@ -64,6 +64,7 @@ _UTC = ["env", "TZ=UTC0", "LSB_DISPLAY_YEAR=Y"]
 _FIELDS = ("jobid jobindex stat queue exit_code exit_reason exec_host submit_time start_time finish_time cpu_used "
            "run_time max_mem proj_name job_description")
 _RECORD = re.compile(r"\{[^{}]*\}")
+_MEMBER = re.compile(r'"(\w+)"\s*:\s*"([^"\\\n]*)"(?=\s*[,}])')
 _RECORDS_END = re.compile(r"\}\s*\]\s*\}")
 _SUMMARY: Final = "\nSummary of time in seconds spent"
 _NO_JOBS = re.compile(r"^No (?:unfinished |matching )?job found", re.MULTILINE)
@@ -293,7 +294,8 @@ def _gpus(each: int, processes: int, slots: int, by_host: bool) -> Directive:
 
 
 def _records(exit_code: int, out: str) -> list[dict[str, str]]:
-    """The records of an answer in JSON; one that is no JSON is left out. Raises ValueError where it is cut off."""
+    """The records of an answer in JSON; of one that is no JSON those fields that are. Raises ValueError where it is cut
+    off."""
     begin = out.find("{")
     if begin < 0:
         if _NO_JOBS.search(out):
@@ -304,18 +306,20 @@ def _records(exit_code: int, out: str) -> list[dict[str, str]]:
         answer, _ = json.JSONDecoder(strict=False).raw_decode(out, begin)
         records = answer["RECORDS"]
     except (ValueError, KeyError, TypeError):
-        records = [record for text in _RECORD.findall(out) if (record := _record(text))]
+        records = [_record(text) for text in _RECORD.findall(out)]
         if not records or not _RECORDS_END.search(out):
             raise ValueError(f"bjobs gave no records, or not all: {out[:200]!r}") from None
     return [{name: str(value) for name, value in record.items()} for record in records
             if isinstance(record, dict) and "ERROR" not in record]
 
 
-def _record(text: str) -> dict[str, str] | None:
+def _record(text: str) -> dict[str, str]:
+    """LSF does not quote what it writes: a name with a quote in it hides neither its job nor the state, which comes
+    before all names."""
     try:
         record: dict[str, str] = json.loads(text, strict=False)
     except ValueError:
-        return None
+        return dict(reversed(_MEMBER.findall(text)))
     return record
 
 
