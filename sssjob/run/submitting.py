@@ -16,15 +16,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
+from sssjob.run import turns
 from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.beginning import begin_of, no_hold, with_attributes
+from sssjob.run.commands import most_at_once, prepare_scripts
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
@@ -53,6 +55,7 @@ class Submitting:
     def __init__(self, engine: Engine, retries: int) -> None:
         self.engine, self.retries = engine, retries
         self.later: list[tuple[float, int, Running, int]] = []      # when to try again; a heap
+        self._unbegun: set[int] = set()     # by identity: jobs in it whose submit command did not run
         self._order = count()
         self._taken: deque[tuple[Running, psij.Job]] = deque()      # submitted, not noted yet
         self._goes_well = False                     # the last submit command whose end was taken in made its job
@@ -110,7 +113,7 @@ class Submitting:
             ahead = 1       # of so many consignments the scripts are written, beside that whose turn it is
             try:
                 for n, jobs in enumerate(consignments):
-                    most = _most_at_once(jobs)
+                    most = most_at_once(jobs)
                     while crew.working and crew.working >= (most if self._goes_well else 1):
                         self._take_end(crew)
                     if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
@@ -129,7 +132,7 @@ class Submitting:
                     self._give(crew, jobs[0])
                     if n + 1 >= ahead:
                         ahead = n + 1 + (_AHEAD if self._goes_well else 1)
-                        _prepare_scripts(consignments[n + 1:ahead])
+                        prepare_scripts(consignments[n + 1:ahead])
                     if self.engine.recording.is_due:
                         self._note_taken()
             finally:
@@ -141,7 +144,7 @@ class Submitting:
         """Have a thread submit a job, whose script is written here where it is not yet."""
         psij_job = job.parts[0]
         assert psij_job is not None
-        _prepare_scripts([[job]])
+        prepare_scripts([[job]])
         self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
 
@@ -182,6 +185,13 @@ class Submitting:
             for part in range(len(jobs[0].parts)):
                 self.submit(jobs[0], part)
 
+    def leave(self) -> None:
+        """Let the next client begin at once what was to be tried again and was not begun: it would wait until a submit
+        command that may be under way must have done its work."""
+        self._leave([job for _, _, job, part in self.later
+                     if id(job) in self._unbegun and not part and (job.together or len(job.parts) == 1)
+                     and not job.ended and job.word == "running"])
+
     def _leave(self, jobs: Sequence[Running]) -> None:
         """Do not submit jobs that are prepared."""
         for job in jobs:
@@ -219,7 +229,7 @@ class Submitting:
         parts = job.plan.parts
         job.prepare(max(len(parts), 1))
         job.waits, job.together = after is not None, job.plan.together
-        job.hold = job.plan.held_there and job.wants_hold is not False
+        job.hold = turns.is_to_be_held(job)
         if not parts:
             self.refused(job, 0, ValueError("it can no longer be planned"))
             return False
@@ -342,7 +352,7 @@ class Submitting:
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""
-        if isinstance(error.__cause__, StagingError):       # before the submit command
+        if _is_before_command(error):
             return False
         backend, psij_job = job.of.executor(), job.parts[part]
         unknown = psij_job is not None and isinstance(backend, Doubts) and backend.may_have_made(psij_job)
@@ -374,6 +384,7 @@ class Submitting:
             pause, due = again or ((pause := self._pause_of(job)), time.monotonic() + pause)
             job.tries = tries = job.tries + 1       # those of other clients count as well
             heapq.heappush(self.later, (due, next(self._order), job, part))
+            (self._unbegun.add if _is_before_command(error) else self._unbegun.discard)(id(job))
             job.of.note(job, "try", {"tries": tries, "pause": pause, "text": f"try {tries + 1} of {self.retries + 1} "
                                      f"in {pause:.1f} s: {error}"}, part)
             self.engine.recording.write_soon()
@@ -416,7 +427,7 @@ class Submitting:
             _, _, job, part = heapq.heappop(self.later)
             if not job.ended and job.word == "running":
                 due.append((job, part))
-        perhaps = self._perhaps_there(due)
+        perhaps = self._perhaps_there([(job, part) for job, part in due if id(job) not in self._unbegun])
         arrays: dict[str, list[Running]] = {}
         for job, part in due:
             if job.sought(part) in perhaps:
@@ -476,17 +487,6 @@ class Submitting:
                 self.engine.tell_status(job, number, status)
 
 
-def _most_at_once(jobs: Sequence[Running]) -> int:
-    """How many submit commands may run while that of a job does, itself among them; 0 where the job is submitted here:
-    elements of an array, a job of several parts, and one whose executor runs no such command."""
-    backend = jobs[0].of.executor()
-    alone = jobs[0].array is None and len(jobs[0].parts) == 1
-    commands = getattr(backend, "submit_commands", None) if alone else None     # isinstance of a protocol takes longer
-    return 0 if commands is None else max(commands, 1)
-
-
-def _prepare_scripts(consignments: Sequence[Sequence[Running]]) -> None:
-    """Do ahead what can be done before the submit commands of jobs run, as far as threads submit them."""
-    for jobs in consignments:
-        if _most_at_once(jobs) and jobs[0].parts[0] is not None:
-            cast(PreparesAhead, jobs[0].of.executor()).prepare(jobs[0].parts[0])
+def _is_before_command(error: psij.SubmitException) -> bool:
+    """Whether a submission failed before its submit command ran."""
+    return isinstance(error.__cause__, StagingError)

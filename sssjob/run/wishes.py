@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Wishes"]
 
-_AGAIN_S: Final = 5.0       # between two tries to reach a resource manager
+_AGAIN_S: Final = (5.0, 60.0)       # before the second try to reach a resource manager, doubled then, and before any
 _ONCE: Final = ("rerun", "signal")
 
 
@@ -38,7 +38,8 @@ class Wishes:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._open: dict[int, Running] = {}         # by identity: jobs with wishes that have no answer
-        self._pause: dict[int, float] = {}          # by the same: when to try again, by the monotonic clock
+        self._again: dict[int, tuple[float, float]] = {}    # by the same: when to try again (monotonic) after
+                                                            # what pause
         #: By the identity of the executor and the wish: jobs of which the resource manager is to be told together.
         self._together: dict[tuple[int, str], list[Running]] = {}
 
@@ -90,7 +91,7 @@ class Wishes:
             return True
         all_heard = all(seen.final or (job.parts[part] is not None and self.engine.heard(job, part))
                         for part, seen in enumerate(job.seen))
-        return all_heard and time.monotonic() >= self._pause.get(id(job), 0.0)
+        return all_heard and time.monotonic() >= self._again.get(id(job), (0.0,))[0]
 
     def _done(self, job: Running, wish: str) -> bool:
         """Carry out one wish; whether it has its answer now."""
@@ -146,7 +147,8 @@ class Wishes:
         kind = wish.partition(" ")[0]
         if error is not None and error.transient and kind not in _ONCE:
             self.engine.tell(job, str(error))
-            self._pause[id(job)] = time.monotonic() + _AGAIN_S
+            pause = min(2 * self._again.get(id(job), (0.0, _AGAIN_S[0] / 2))[1], _AGAIN_S[1])
+            self._again[id(job)] = time.monotonic() + pause, pause
             return False
         self._answer(job, wish, "" if error is None else str(error))
         if error is None:
@@ -171,6 +173,7 @@ class Wishes:
         return True
 
     def _answer(self, job: Running, wish: str, refusal: str = "") -> None:
+        self._again.pop(id(job), None)
         job.answer(wish, refusal)
         job.of.note(job, "answer", {"wish": wish, "refusal": refusal})
         self.engine.recording.write_soon()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from psij.executors.batch._options import warn_once
 from psij.job_state import JobState
@@ -15,6 +15,7 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
 
+T = TypeVar("T")
 _PIECE = 1 << 16        # characters of a long answer that are taken apart at once
 
 
@@ -37,6 +38,16 @@ def line_blocks(out: str, start: int) -> Iterator[list[str]]:
             return
         yield out[start:end].split("\n")
         start = end + 1
+
+
+def readable(command: str, entries: Iterable[T], is_job: Callable[[T], object]) -> list[T]:
+    """The entries of an answer that can be understood as jobs. Raises ValueError where there are some and none can: it
+    has another form, and says nothing of what it does not list."""
+    every_entry = list(entries)
+    jobs = [entry for entry in every_entry if is_job(entry)]
+    if every_entry and not jobs:
+        raise ValueError(f"{command} tells of no job what is asked for: {every_entry[0]!r:.200}")
+    return jobs
 
 
 def array_id(native_id: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import logging
 import os
+import re
 import subprocess
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,6 +72,8 @@ __all__ = ["LrmExecutor", "Row", "resolved"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
+#: A line of a list of jobs that begins as one of its columns, and one that begins with the id of a job.
+_OTHER_ROWS, _ROWS = re.compile(r"^[^\n|]*\|", re.MULTILINE), re.compile(r"^\d[^\n|]*\|", re.MULTILINE | re.ASCII)
 _APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _ANY_TAG = "?" * 8 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 12     # as a pattern of file names
 _log = logging.getLogger("psij")
@@ -233,6 +236,8 @@ class LrmExecutor(BatchSchedulerExecutor):
                         last_answer.elements[array] = self._claim_of_array(f"{header}\n{line}\n")
                     continue
                 lines[line] = native_id
+        if not lines and _OTHER_ROWS.search(out, len(header)) and not _ROWS.search(out, len(header)):
+            raise ValueError(f"no line of the answer begins with the id of a job: {out[:200]!r}")
         seen = self._changed_rows(0, "".join(fresh), last_answer)
         last_answer.lines = lines
         return listed | seen
