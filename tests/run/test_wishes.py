@@ -55,8 +55,8 @@ def test_what_was_not_submitted_yet_is_held_in_the_journal(desk: Desk) -> None:
 
 
 def test_many_are_held_a_command_at_a_time(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slurm took 20 s to hold a hundred elements, and `hold --timeout 20` told it of all thousand: the time is looked at
-    between two commands. What is left has no answer, and the next client goes on."""
+    """Slurm took 20 s to hold a hundred elements, and `hold --timeout 20` told it of all thousand: the time is looked
+    at between two commands. What is left has no answer, and the next client goes on."""
     assert slurm.lab is not None
     slurm.lab.set(wait=600)
     monkeypatch.setattr("sssjob.run.wishes.IDS_AT_ONCE", 2)
