@@ -74,7 +74,7 @@ class Holds(Protocol):
 
 @runtime_checkable
 class OrdersMany(Protocol):
-    """Holds, releases, suspends and resumes many jobs by few commands."""
+    """Holds and releases many jobs by few commands."""
 
     def order_many(self, jobs: Sequence[psij.Job], order: Order) -> dict[psij.Job, psij.SubmitException]:
         """Have it done; those for which that failed."""

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 import psij
-from psij.executors.batch._terms import DEEDS, MANY
+from psij.executors.batch._terms import DEEDS, IDS_AT_ONCE, MANY
 from sssjob.errors import AccessError
 from sssjob.run.abilities import OrdersMany
 from sssjob.run.changing import changed_parts, tell_manager
@@ -66,20 +66,19 @@ class Wishes:
 
     def carry_out(self) -> None:
         """Do what is wanted, as far as it is known how the jobs stand."""
-        while True:
-            for job in list(self._open.values()):
-                while job.wishes and job.of.owned and self._can(job) and self._done(job, job.wishes[0]):
-                    pass
-                if not (job.wishes and job.of.owned):
-                    del self._open[id(job)]
-            if not self._together:
-                return
-            self._tell_together()
+        for job in list(self._open.values()):
+            while job.wishes and job.of.owned and self._can(job) and self._done(job, job.wishes[0]):
+                pass
+            if not (job.wishes and job.of.owned):
+                del self._open[id(job)]
+        self._tell_together()
 
     def _tell_together(self) -> None:
-        """Tell resource managers of what is wanted of many jobs, by few commands."""
+        """Tell resource managers of what is wanted of many jobs, of as many as one command takes: it may last, and the
+        others have their turn at the next step of the loop, if there is time for it."""
         batches, self._together = self._together, {}
-        for (_, wish), jobs in batches.items():
+        for (_, wish), all_jobs in batches.items():
+            jobs = all_jobs[:IDS_AT_ONCE]
             job_of = {psij_job: job for job in jobs for psij_job in _told_parts(job)}
             backend = cast("OrdersMany", jobs[0].of.executor())
             failures = backend.order_many(list(job_of), cast("Order", wish))

@@ -96,6 +96,18 @@ def test_many_jobs_are_held_and_released_by_few_commands(manager: Manager, quick
     assert quick.executor.cancel_many(jobs[:4]) == {} and {ended(job).state.name for job in jobs[:4]} == {"CANCELED"}
 
 
+@pytest.mark.parametrize(("name", "told", "done"), [
+    ("htcondor", "Job 4.0 held", True), ("htcondor", "Job 4.0 not held to be released", False),
+    ("lsf", "Job <4> is being stopped", True), ("lsf", "Job <4>: Job has already finished", False),
+    ("slurm", "4_1: Job has already finished", False)])
+def test_what_is_done_is_not_told_once_more(name: str, told: str, done: bool, tmp_path: Path) -> None:
+    """A command for many jobs fails because of one of them. The others are held by then, and a manager that refuses to
+    hold a job twice would have them said to be refused."""
+    executor = executor_of(name, BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    assert isinstance(executor, BatchSchedulerExecutor)
+    assert executor._order_done(told) is done
+
+
 def test_a_job_that_was_not_submitted_is_refused(manager: Manager, quick: Stand) -> None:
     """There is nothing yet that the manager could be told of; trying again may help."""
     for act in (quick.executor.hold, quick.executor.release):

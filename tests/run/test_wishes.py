@@ -54,6 +54,19 @@ def test_what_was_not_submitted_yet_is_held_in_the_journal(desk: Desk) -> None:
         {}, {"wish": "hold", "refusal": ""}, {}, {"wish": "release", "refusal": ""}]
 
 
+def test_many_are_held_a_command_at_a_time(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm took 20 s to hold a hundred elements, and `hold --timeout 20` told it of all thousand: the time is looked
+    at between two commands. What is left has no answer, and the next client goes on."""
+    assert slurm.lab is not None
+    slurm.lab.set(wait=600)
+    monkeypatch.setattr("sssjob.run.wishes.IDS_AT_ONCE", 2)
+    slurm.submit(group(*(shell("true", name=name) for name in "abcd")))
+    assert set(asked(slurm, "hold", "a", "b", "c", "d").values()) == {""}
+    counts = [len(words[1].split(",")) for words in slurm.lab.calls("scontrol") if words[0] == "uhold"]
+    assert max(counts) == 2 and sum(counts) == 4
+    slurm.client().cancel(["g"])
+
+
 def test_one_job_is_released_by_its_id(desk: Desk) -> None:
     """Others that are held stay so."""
     desk.submit(group(shell("exit 3", HELD), shell("exit 4", HELD, name="b")))

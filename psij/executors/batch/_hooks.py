@@ -288,8 +288,12 @@ class BatchHooks(JobExecutor):
 
     def _order_command(self, order: Order, native_ids: _Words) -> _Words | None:
         """The command that has the same done with several jobs, one of ``MANY``; None where each takes one of its own.
-        What it says is read as that of ``_cancel_command``."""
+        When it fails, jobs that its lines name are told alone, but for those of which ``_order_done``."""
         return None
+
+    def _order_done(self, out: str) -> bool:
+        """Whether the lines about a job, of such a command that failed for others, say that it was done."""
+        return False
 
     def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[_Words]:
         """The commands that change a job that was submitted as ``before`` says into what ``after`` says; run one after

@@ -110,12 +110,11 @@ class BatchOrders(BatchAsking):
             if command is None:
                 break
             try:
-                lines = lines_by_id(self._run_command(command), native_ids)
-                return [*alone, *(each for each in native_ids
-                                  if self.order_refusal(order, lines.get(each, "")) is not None)], {}
+                self._run_command(command)
+                return alone, {}
             except subprocess.CalledProcessError as e:
                 named = lines_by_id(e.output or "", native_ids)
-                alone += named
+                alone += [native_id for native_id, lines in named.items() if not self._order_done(lines)]
                 native_ids = [native_id for native_id in native_ids if native_id not in named]
                 if named:
                     continue

@@ -59,7 +59,7 @@ class Source:
 #: What a resource manager can be told to do with a job.
 Order = Literal["hold", "release", "clear", "rerun", "suspend", "resume", "signal"]
 #: Orders that may be given once more to a job to which they were given, so that one command is for many jobs.
-MANY: Final[tuple[Order, ...]] = ("hold", "release", "suspend", "resume")
+MANY: Final[tuple[Order, ...]] = ("hold", "release")
 IDS_AT_ONCE: Final = 100        # native ids in one command
 #: The same, and that it asks for something else.
 AnyOrder = Order | Literal["change"]
@@ -76,7 +76,8 @@ class Orders:
 
     cancel: its last word is the id. over: what cancel says of a job that has ended. All
     others: None where there is no such command. clear: what releases a job that is in error. held: option of the
-    submit command with which a job is held from the beginning, and its value; empty where there is none.
+    submit command with which a job is held from the beginning, and its value; empty where there is none. done: what
+    hold and release say of a job to which they did it, where they would refuse to do it once more.
     """
 
     cancel: str
@@ -89,6 +90,7 @@ class Orders:
     resume: str | None = None
     signal: str | None = None
     held: Mapping[str, object] = field(default_factory=dict)
+    done: re.Pattern[str] | None = None
 
 
 def check_status_exit_code(command: str, exit_code: int, out: str) -> None:

@@ -105,7 +105,8 @@ class HTCondorJobExecutor(LrmExecutor):
     #: condor_hold would end the run of a job that runs; a job that is vacated leaves its machine and is idle again.
     _ORDERS = Orders("condor_rm {}", re.compile("not found|couldn't find", re.IGNORECASE), hold="condor_hold {}",
                      release="condor_release {}", rerun="condor_vacate_job {}",
-                     suspend="condor_suspend {}", resume="condor_continue {}", held={"hold": True})
+                     suspend="condor_suspend {}", resume="condor_continue {}", held={"hold": True},
+                     done=re.compile(r"^Job [\d.]+ (?:held|released)$", re.MULTILINE))
     #: A job that runs would heed it when it begins again only. Sizes have units, where the attribute is a number.
     _CHANGES = Changes("condor_qedit {id} {changes}", _AnyCase({
         "my.jobbatchname": "JobBatchName=", "batch_name": "JobBatchName=", "periodic_remove": "PeriodicRemove=",

@@ -312,6 +312,10 @@ class LrmExecutor(BatchSchedulerExecutor):
         words: str | None = getattr(self._ORDERS, order)
         return None if words is None or not words.endswith("}") else self._order(words, native_ids)
 
+    def _order_done(self, out: str) -> bool:
+        """By the words of ``_ORDERS``."""
+        return self._ORDERS.done is not None and self._ORDERS.done.search(out) is not None
+
     def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[list[str]]:
         """Those of ``_CHANGES`` for the options that differ. What the script itself says stays as it was submitted."""
         if self._CHANGES is None:

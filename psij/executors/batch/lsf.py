@@ -107,7 +107,8 @@ class LsfJobExecutor(LrmExecutor):
     #: bstop would suspend a job that runs; brequeue takes jobs that are not rerunnable too.
     _ORDERS = Orders("bkill {}", re.compile("already finished|no matching job|is not found", re.IGNORECASE),
                      hold="bstop {}", release="bresume {}", rerun="brequeue {}",
-                     suspend="bstop {}", resume="bresume {}", signal="bkill -s {signal} {}", held={"H": True})
+                     suspend="bstop {}", resume="bresume {}", signal="bkill -s {signal} {}", held={"H": True},
+                     done=re.compile("is being (?:stopped|resumed)"))
     #: bmod(1), of which all requirements are given again. Whether a job that runs may have another limit is up to the
     #: site (LSB_MOD_ALL_JOBS).
     _CHANGES = Changes("bmod {changes} {id}", {option: f"-{option}" for option in (

@@ -148,7 +148,7 @@ class SlurmJobExecutor(LrmExecutor):
     #: batch script would get no signal.
     _ORDERS = Orders("scancel {}", re.compile("invalid job id|already completing|already completed", re.IGNORECASE),
                      hold="scontrol uhold {,}", release="scontrol release {,}", rerun="scontrol requeue {}",
-                     suspend="scontrol suspend {,}", resume="scontrol resume {,}",
+                     suspend="scontrol suspend {}", resume="scontrol resume {}",
                      signal="scancel --full --signal={signal} {}", held={"hold": True})
     #: A part of a heterogeneous job has an id of its own here. Of a job that runs users may only lower the limit.
     _CHANGES = Changes("scontrol update JobId={id} {changes}", _UPDATED, live=frozenset(("job-name", "time")),
