@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sssjob.accounting import Charge, Uncharged, asked
+from sssjob.accounting import Charge, Uncharged
 from sssjob.accounting import pricing as pricing_module
 from sssjob.accounting.pricing import Quotation, quote
 from sssjob.accounting.quotes import PlannedQuotation, QuotePlans
@@ -18,6 +18,7 @@ from sssjob.accounting.rates import RateSet
 from sssjob.document.element import Property
 from sssjob.document.model import Job
 from sssjob.request.totals import Identity
+from sssjob.request.tree import identity_of
 from sssjob.xml.reader import read_document
 from tests.accounting.support import rate_set
 from tests.accounting.test_plans import RATES
@@ -112,14 +113,13 @@ def test_what_jobs_of_one_shape_cost_is_priced_three_times_by_each_rates(monkeyp
 def test_each_task_group_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a name the values of all levels were looked through for each of the task groups: 1,000 took four seconds."""
     counted = 0
-    plain = asked.identity_of
 
-    def identity_of(p: Property) -> Identity:
+    def counting(p: Property) -> Identity:
         nonlocal counted
         counted += 1
-        return plain(p)
+        return identity_of(p)
 
-    monkeypatch.setattr(asked, "identity_of", identity_of)
+    monkeypatch.setattr("sssjob.accounting.asked.identity_of", counting)
     groups = "<TaskGroup><TaskCount>2</TaskCount><Memory>512</Memory></TaskGroup>" * 50
     job = read_document(f"<Job><Duration>60</Duration>{groups}</Job>".encode()).root
     assert isinstance(job, Job)
