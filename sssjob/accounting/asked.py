@@ -119,7 +119,7 @@ class AskedAmounts:
         sought = self._sought.get((name, kind, metric, context))
         if sought is None:
             sought = self._sought[name, kind, metric, context] = [*self._looked_up(name, kind, metric, context)]
-        return [amount for one in sought for amount in self._amounts(name, one, group)]
+        return [amount for identity in sought for amount in self._amounts(name, identity, group)]
 
     def _looked_up(self, name: str, kind: str | None, metric: str | None, context: str | None) -> Iterator[_Sought]:
         """What is said of a name at all levels: once for all of them, as a job may have thousands of task groups."""
