@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from sssjob.accounting.amounts import Amount, NotChargeable, Reason, decimal, seconds_of
 from sssjob.document.element import Property
@@ -34,6 +34,19 @@ _Place = tuple[int | None, int | None]
 _JOB: Final[_Place] = (None, None)
 _COUNTS: Final = ("Processors", "NodeCount")
 _TAGS: Final = frozenset((*_COUNTS, *COUNTED)) - {"Resource"}
+
+
+class _Sought(NamedTuple):
+    """What is said of one identity at all levels. of_job: whether the job itself says its total; properties: all that
+    say it, of_job_itself: those of the job's own level, of_groups: those of each task group and its tasks."""
+
+    identity: Identity
+    totals: Totals
+    total: Total | None
+    of_job: bool
+    properties: list[Property]
+    of_job_itself: list[Property]
+    of_groups: dict[int | None, list[Property]]
 
 
 class AskedAmounts:
@@ -56,6 +69,7 @@ class AskedAmounts:
         self._values: Mapping[_Place, list[Property]] = {
             place: [v.property for v in level.values] for place, level in least.items()}
         self.simple = self._request.simple
+        self._sought: dict[tuple[str, str | None, str | None, str | None], list[_Sought]] = {}
         self._resources = {p.attributes.get("name") for p in self.all_values if p.tag == "Resource"}
 
     @cached_property
@@ -102,20 +116,36 @@ class AskedAmounts:
         kind: the type of a Resource; metric, context: only what was said with them. Raises NotChargeable for what is
         no amount, and where nothing says what an amount is multiplied with.
         """
+        sought = self._sought.get((name, kind, metric, context))
+        if sought is None:
+            sought = self._sought[name, kind, metric, context] = [*self._looked_up(name, kind, metric, context)]
+        return [amount for identity in sought for amount in self._amounts(name, identity, group)]
+
+    def _looked_up(self, name: str, kind: str | None, metric: str | None, context: str | None) -> Iterator[_Sought]:
+        """What is said of a name at all levels: once for all of them, as a job may have thousands of task groups."""
         attributes = {k: v for k, v in (("metric", metric), ("context", context)) if v is not None}
-        sources: dict[Identity, list[tuple[_Place, Property]]] = {}
+        sources: dict[Identity, dict[_Place, list[Property]]] = {}
         if name in _COUNTS and not attributes:
-            sources[name, None, None] = []      # tasks, nodes and geometries ask for them too
+            sources[name, None, None] = {}      # tasks, nodes and geometries ask for them too
         for place, values in self._values.items():
             for p in values:
                 if (p.tag if name in _TAGS else p.attributes.get("name")) == name and (
                         name in _TAGS or p.tag == "Resource") and attributes.items() <= p.attributes.items() and (
                         kind is None or p.attributes.get("type") == kind):
-                    sources.setdefault(identity_of(p), []).append((place, p))
+                    sources.setdefault(identity_of(p), {}).setdefault(place, []).append(p)
         totals = self._totals if not attributes or name in _COUNTS else self._only(
-            {id(p) for properties in sources.values() for _, p in properties}, name)
-        return [amount for identity, properties in sources.items()
-                for amount in self._amounts(name, identity, properties, totals, group)]
+            {id(p) for places in sources.values() for properties in places.values() for p in properties}, name)
+        for identity, places in sources.items():
+            properties = [p for at_place in places.values() for p in at_place]
+            for p in properties:
+                if (value := decimal(name, p.value)) != int(value) and name in _COUNTS:
+                    raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {value}, which is not whole")
+            total = _total(totals, identity)
+            of_job = total is not None and (total is totals.own.get(identity) or not _adds_up(totals, identity, total))
+            of_groups: dict[int | None, list[Property]] = {}
+            for place, at_place in places.items():
+                of_groups.setdefault(place[0], []).extend(at_place)
+            yield _Sought(identity, totals, total, of_job, properties, places.get(_JOB, []), of_groups)
 
     @cached_property
     def _totals(self) -> Totals:
@@ -127,27 +157,20 @@ class AskedAmounts:
             place: [p for p in values if id(p) in kept or name not in (p.tag, p.attributes.get("name"))]
             for place, values in self._values.items()})
 
-    def _amounts(self, name: str, identity: Identity, sources: list[tuple[_Place, Property]], totals: Totals,
-                 group: int | None) -> Iterator[Amount]:
+    def _amounts(self, name: str, sought: _Sought, group: int | None) -> Iterator[Amount]:
         """The amount of one identity at one place, if it is said there."""
-        for _, p in sources:
-            if (value := decimal(name, p.value)) != int(value) and name in _COUNTS:
-                raise NotChargeable(Reason.NOT_A_NUMBER, f"{name} is {value}, which is not whole")
-        total = _total(totals, identity)
-        of_job = total is not None and (total is totals.own.get(identity) or not _adds_up(totals, identity, total))
+        total, properties = sought.total, sought.properties
         if group is not None:
-            total = None if of_job or total is None else _total(totals.parts[group], identity)
-        elif total is not None and not of_job and self.apart:
+            total = None if sought.of_job or total is None else _total(sought.totals.parts[group], sought.identity)
+            properties = sought.of_groups.get(group, [])
+        elif sought.of_job:
+            properties = sought.of_job_itself
+        elif total is None and properties and all(p.value == 0 for p in properties):
+            total = Total(sought.identity, Fraction(0))
+        elif self.apart:
             total = None
-        elif total is None and sources and all(p.value == 0 for _, p in sources):
-            total = Total(identity, Fraction(0))
         if total is None:
             return
-        if group is not None:
-            sources = [(place, p) for place, p in sources if place[0] == group]
-        elif of_job:
-            sources = [(place, p) for place, p in sources if place == _JOB]
-        properties = [p for _, p in sources]
         if not total.known:
             of_one = [p for p in properties if per_of(p.attributes.get("metric")) in ("nodes", "processors")]
             if len(properties) != 1 or not of_one:

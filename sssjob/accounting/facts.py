@@ -88,6 +88,7 @@ class Facts:
         self.notes: list[Note] = [] if outer is None else outer.notes
         self._slots: dict[str, dict[str, list[_Found]]] = {}
         self._figures: dict[tuple[str | None, ...], list[tuple[Amount, Figure]]] = {}
+        self._overriding: dict[str, list[str]] = {}     # what all task groups ask for instead of their job, by name
         self._alone = isinstance(view, Effective) and view.defaults is None
         self.asked: AskedAmounts | None = None if outer is None else outer.asked
         if slot == "Requested" and isinstance(view, Effective) and not literal:
@@ -172,8 +173,14 @@ class Facts:
             return []
         from sssjob.request.levels import OVERRIDABLE
 
-        of_groups = [[text for item in part.named(name) if (text := _text(item))] for part in self.parts]
-        return of_groups[0] if name in OVERRIDABLE and all(texts == of_groups[0] for texts in of_groups) else []
+        self.lookups.all_of.add(name)
+        self.lookups.names.add(name)
+        texts = self._overriding.get(name)
+        if texts is None:
+            of_groups = ([text for item in part.named(name) if (text := _text(item))] for part in self.parts)
+            first = next(of_groups) if name in OVERRIDABLE else []
+            texts = self._overriding[name] = first if first and all(texts == first for texts in of_groups) else []
+        return texts
 
     def value(self, name: str) -> Value | None:
         """The value of the first property of a name."""

@@ -31,7 +31,7 @@ from sssjob.request.tree import identity_of, number_of, range_of
 from sssjob.translators.scripts.rows import source_of
 from sssjob.xml.canonical import canonical
 
-__all__ = ["Difference", "Fact", "Habits", "differences", "facts", "shown"]
+__all__ = ["Difference", "Fact", "Habits", "alike", "differences", "facts", "shown"]
 
 _BYTES: Final = ("Memory", "Disk", "Swap")
 _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
@@ -39,6 +39,8 @@ _CHOICE: Final = frozenset(("op", "conj", "group", "preference"))
 _LAYOUT: Final = frozenset(("NodeCount", "TaskCount", "TaskDistribution", "Processors"))
 #: Attributes that part one property from another of the same name.
 _NAMES: Final = ("type", "name", "metric", "context", "condition", "designator", "code", "aggregation")
+_TASKS: Final = ("tasks", "tasks a node")
+_OR: Final = " or "
 #: What says where a document comes from, and nothing of the job.
 _ORIGINS: Final = frozenset(("Dialect", "ChunkCount"))
 _SETS: Final = frozenset(("Feature", "Node", "Dependency", "Hold"))
@@ -95,8 +97,15 @@ def differences(first: Document, other: Document, *, script: bool = True, habits
             if its[name] == habits.exports(next((source_of(job) for job, _ in document.jobs()), "")):
                 mine[name] = its[name]      # one says what the other does without a word
     names = list(dict.fromkeys((*a, *b)))
-    return [Difference(n, a.get(n), b.get(n)) for n in names if a.get(n) != b.get(n)], sum(a.get(n) == b.get(n)
-                                                                                         for n in names)
+    differing = [Difference(n, a.get(n), b.get(n)) for n in names
+                 if not alike(n.partition(": ")[2], a.get(n), b.get(n))]
+    return differing, len(names) - len(differing)
+
+
+def alike(name: str, one: str | None, other: str | None) -> bool:
+    """Whether two values of a name say the same; of tasks one of the numbers that there may be is enough."""
+    return one == other or (one is not None and other is not None and name in _TASKS
+                            and not set(one.split(_OR)).isdisjoint(other.split(_OR)))
 
 
 def _table(all_facts: Iterable[Fact]) -> dict[str, str]:
@@ -281,12 +290,15 @@ def _comes_to(part: Part, amounts: Mapping[Identity, Total], stated: list[Proper
         yield "nodes", f"{nodes}{f' to {most}' if most is not None else ''}"
     processors = layout.processor_total
     if processors is not None:
-        tasks = layout.tasks_assumed
-        yield "tasks", str(tasks)
+        # a chunk is a task, and a place for one on each of its processors
+        tasks = dict.fromkeys((layout.tasks_assumed, replace(layout, chunks=None).tasks_assumed))
+        yield _TASKS[0], _OR.join(map(str, tasks))
+        each = [layout.per_node] if layout.per_node else [
+            n // nodes for n in tasks if nodes and most is None and not n % nodes]
         if len(set(layout.geometry)) > 1:
             yield "tasks of each node", ", ".join(map(str, layout.geometry))
-        elif layout.per_node or (nodes and most is None and not tasks % nodes):
-            yield "tasks a node", str(layout.per_node or tasks // (nodes or 1))
+        elif each:
+            yield _TASKS[1], _OR.join(map(str, each))
         yield "processors", str(processors)
     for identity in dict.fromkeys(identity_of(p) for p in stated if p.tag in COUNTED):
         total = amounts.get(identity)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sssjob.conversion.compare import facts
+from sssjob.conversion.compare import alike, facts
 from sssjob.derive.reference import table
 from sssjob.document.model import Document
 from sssjob.errors import SSSJobError
@@ -144,7 +144,8 @@ def _held(translator: Translator, inside: str, text: str) -> bool:
         carried |= {("Executable", "/bin/date"), ("Arguments", "a b")}
         carried |= {("Environment export", str(dialect.exports).lower())}
         carried |= {("ErrorFile", "in the output file")} if dialect.merges else set()
-    return all((f.name, f.value) in carried for f in facts(_job(inside), script=False))
+    return all(any(name == f.name and alike(name, f.value, value) for name, value in carried)
+               for f in facts(_job(inside), script=False))
 
 
 def coverage() -> str:

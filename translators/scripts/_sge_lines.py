@@ -46,9 +46,9 @@ def _prefix(reading: Reading) -> str:
     options_text = reading.context.options.get("set")
     if not options_text:
         return PREFIX
-    given = [word.text for word in command_words(options_text)]
-    at = max((i for i, text in enumerate(given[:-1]) if text == "-C"), default=-1)
-    return PREFIX if at < 0 else given[at + 1]
+    words = [word.text for word in command_words(options_text)]
+    at = max((i for i, text in enumerate(words[:-1]) if text == "-C"), default=-1)
+    return PREFIX if at < 0 else words[at + 1]
 
 
 def live(lines: list[Line]) -> list[Line]:
