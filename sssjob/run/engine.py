@@ -273,7 +273,7 @@ class Engine:
         """
         entry = self.submissions[0].entry
         mine = [s.entry.number for s in self.submissions if s.owned and s.entry is not None]
-        return 0 if entry is None else entry.journal.in_flight(executor, cluster, mine)
+        return 0 if entry is None else sum(entry.journal.in_flight(executor, cluster, mine).values())
 
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""

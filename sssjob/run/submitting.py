@@ -13,17 +13,20 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
+from sssjob.run import turns
 from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.beginning import begin_of, no_hold, with_attributes
+from sssjob.run.commands import most_at_once, prepare_scripts
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
@@ -61,16 +64,9 @@ class Submitting:
     def launch(self, ready: list[tuple[Running, Mapping[str, object] | None]]) -> None:
         """Submit jobs. What is about to be submitted is on the disk before the first of them is."""
         afters = {id(job): after for job, after in ready}
-        consignments = self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)])
-        for jobs in consignments:
-            for job in jobs:
-                for part in range(len(job.parts)):
-                    self._note_intent(job, part, afters[id(job)])
-        submissions = {id(jobs[0].of): jobs[0].of for jobs in consignments}.values()
-        entries = [submission.entry for submission in submissions if submission.entry is not None]
-        if entries:
-            entries[0].journal.flush_together([(entry, False) for entry in entries])
-        for submission in submissions:
+        consignments = self._intended(
+            self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)]), afters)
+        for submission in {id(jobs[0].of): jobs[0].of for jobs in consignments}.values():
             mine = [jobs for jobs in consignments if jobs[0].of is submission]
             try:
                 if submission.entry is not None:
@@ -84,6 +80,31 @@ class Submitting:
                 continue
             self._submit_each(mine)
 
+    def _intended(self, consignments: Sequence[Sequence[Running]], afters: Mapping[int, Mapping[str, object] | None]
+                  ) -> Sequence[Sequence[Running]]:
+        """Write down what is about to be submitted. Gives it without that for which there is no room under a cap, by
+        what other clients have written until then: nobody writes between the look and the intents."""
+        entries = list({id(job.of): job.of.entry for job, *_ in consignments if job.of.entry is not None}.values())
+        noted = False
+        if entries and self.engine.room.is_capped:
+            with suppress(AccessError), entries[0].journal.together():
+                consignments = self.engine.room.within_caps(consignments)
+                self._note_intents(consignments, afters)
+                noted = True
+                for entry in entries:
+                    entry.flush()
+        if not noted:           # the journal takes nothing now, which the next try tells
+            self._note_intents(consignments, afters)
+        if entries:
+            entries[0].journal.flush_together([(entry, False) for entry in entries])
+        return consignments
+
+    def _note_intents(self, consignments: Sequence[Sequence[Running]],
+                      afters: Mapping[int, Mapping[str, object] | None]) -> None:
+        for job in chain(*consignments):
+            for part in range(len(job.parts)):
+                self._note_intent(job, part, afters[id(job)])
+
     def _submit_each(self, consignments: Sequence[Sequence[Running]]) -> None:
         """Submit jobs in their order, and elements of an array together, until a signal tells to leave or the time is
         up. Several commands run at a time once one has been answered as it should: where a resource manager is away or
@@ -92,7 +113,7 @@ class Submitting:
             ahead = 1       # of so many consignments the scripts are written, beside that whose turn it is
             try:
                 for n, jobs in enumerate(consignments):
-                    most = _most_at_once(jobs)
+                    most = most_at_once(jobs)
                     while crew.working and crew.working >= (most if self._goes_well else 1):
                         self._take_end(crew)
                     if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
@@ -111,7 +132,7 @@ class Submitting:
                     self._give(crew, jobs[0])
                     if n + 1 >= ahead:
                         ahead = n + 1 + (_AHEAD if self._goes_well else 1)
-                        _prepare_scripts(consignments[n + 1:ahead])
+                        prepare_scripts(consignments[n + 1:ahead])
                     if self.engine.recording.is_due:
                         self._note_taken()
             finally:
@@ -123,7 +144,7 @@ class Submitting:
         """Have a thread submit a job, whose script is written here where it is not yet."""
         psij_job = job.parts[0]
         assert psij_job is not None
-        _prepare_scripts([[job]])
+        prepare_scripts([[job]])
         self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
 
@@ -208,7 +229,7 @@ class Submitting:
         parts = job.plan.parts
         job.prepare(max(len(parts), 1))
         job.waits, job.together = after is not None, job.plan.together
-        job.hold = job.plan.held_there and job.wants_hold is not False
+        job.hold = turns.is_to_be_held(job)
         if not parts:
             self.refused(job, 0, ValueError("it can no longer be planned"))
             return False
@@ -469,19 +490,3 @@ class Submitting:
 def _is_before_command(error: psij.SubmitException) -> bool:
     """Whether a submission failed before its submit command ran."""
     return isinstance(error.__cause__, StagingError)
-
-
-def _most_at_once(jobs: Sequence[Running]) -> int:
-    """How many submit commands may run while that of a job does, itself among them; 0 where the job is submitted here:
-    elements of an array, a job of several parts, and one whose executor runs no such command."""
-    backend = jobs[0].of.executor()
-    alone = jobs[0].array is None and len(jobs[0].parts) == 1
-    commands = getattr(backend, "submit_commands", None) if alone else None     # isinstance of a protocol takes longer
-    return 0 if commands is None else max(commands, 1)
-
-
-def _prepare_scripts(consignments: Sequence[Sequence[Running]]) -> None:
-    """Do ahead what can be done before the submit commands of jobs run, as far as threads submit them."""
-    for jobs in consignments:
-        if _most_at_once(jobs) and jobs[0].parts[0] is not None:
-            cast(PreparesAhead, jobs[0].of.executor()).prepare(jobs[0].parts[0])

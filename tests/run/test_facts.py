@@ -313,7 +313,7 @@ def test_slaves_and_runs(blocks: list[tuple[str, str]], starts: int, cpu: int) -
     known = parse_qacct(0, text)["7"].metadata or {}
     assert (known["starts"], known["cpu_seconds"], len(known.get("attempts", [1]))) == (starts, cpu, starts)
     again = "".join(block(*one, granted_pe="NONE") for one in blocks)
-    assert (parse_qacct(0, again)["7"].metadata or {})["starts"] == len(blocks)
+    assert (parse_qacct(0, again)["7"].metadata or {})["starts"] == len(set(blocks))      # one that comes twice is one
 
 
 def test_a_rerun_of_grid_engine_shows_every_attempt() -> None:

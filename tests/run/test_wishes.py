@@ -35,8 +35,13 @@ def state(desk: Desk, name: str) -> tuple[str, str]:
 
 
 def test_what_was_not_submitted_yet_is_held_in_the_journal(desk: Desk) -> None:
-    """b waits for a by our own means, because of its code; held, it does not start when a has ended as it should."""
-    desk.submit(group(shell(f"{GATE}; exit 2"), shell("echo b > b", after("a", "OnExit", 2), name="b")))
+    """b waits for a by our own means, because of its code; held, it does not start when a has ended as it should. The
+    hold that the document of c asks for shows too, although the resource manager is to hold it and has no such job yet.
+    """
+    desk.submit(group(shell(f"{GATE}; exit 2"), shell("echo b > b", after("a", "OnExit", 2), name="b"),
+                      shell("true", HELD, after("a", "OnExit", 3), name="c")))
+    assert state(desk, "c") == ("Hold", "Hold")
+    assert asked(desk, "release", "c") == {"c": ""} and state(desk, "c") == ("Idle", "Idle")
     assert asked(desk, "hold", "b") == {"b": ""}
     assert state(desk, "b") == ("Hold", "Hold")
     (desk.folder / "go").touch()

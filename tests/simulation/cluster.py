@@ -27,6 +27,7 @@ __all__ = ["US", "Answer", "Cluster", "NativeJob", "Run", "Settings", "name_of"]
 US = "1000"             # our user
 _DIRECTORY = re.compile(r"^ *cd -- (\S+) \|\|", re.MULTILINE)
 _DAY_S = 86_400.0
+_MIN_AGE_S = 2.0        # for which a manager keeps the number of a job that has ended, at least
 
 
 def name_of(user: str) -> str:
@@ -202,9 +203,9 @@ class Cluster:
 
     def _turn(self, job: NativeJob) -> bool:
         for kind, other_id in job.after:
-            others = [other for other in self.find_all(other_id) if other.submit < job.submit]
+            others = self._awaited(job, other_id)
             if not others or (kind == "any" and all(other.over for other in others)):
-                continue        # what bore the id when the job was submitted is meant
+                continue
             if not all(other.over for other in others):
                 return False
             if all(other.state == "COMPLETED" for other in others) != (kind == "ok"):
@@ -212,6 +213,10 @@ class Cluster:
                 job.canceled_by.append("dependency")
                 return False
         return True
+
+    def _awaited(self, job: NativeJob, other_id: str) -> list[NativeJob]:
+        """What a job waits for: what bore the id when the job was submitted is meant."""
+        return [other for other in self.find_all(other_id) if other.submit < job.submit]
 
     def _end(self, job: NativeJob, now: float) -> bool:
         run = job.run
@@ -327,8 +332,13 @@ class Cluster:
         return [one for one in self.jobs if one.array == job.array and one.script == job.script]
 
     def _number(self) -> int:
-        taken = {number for job in self.jobs if not job.gone and not self._dropped(job)     # an array keeps its own
-                 for number in (job.number, job.array)}
+        """The next number that is free. Slurm looks at the dependencies of jobs that wait before it drops the record
+        of one that has ended, for which that is to be two seconds old at least (MinJobAge): a number that a job still
+        waits for is nobody else's."""
+        kept = [job for job in self.jobs if not job.gone and (
+            not self._dropped(job) or (job.end is not None and self.kernel.now < job.end + _MIN_AGE_S))]
+        taken = {number for job in kept for number in (job.number, job.array)}      # an array keeps its own
+        taken |= {int(other_id) for job in self.jobs if not job.over for _, other_id in job.after}
         while self._next in taken:
             self._next += 1
         number = self._next
@@ -573,18 +583,24 @@ class Cluster:
                              "MaxArraySize            = 1001\n")
         order = {"uhold": "hold"}.get(arguments[0], arguments[0])
         if order != "show":
-            wrong = self._order(order, self.find_all(arguments[-1]), "Invalid job id specified")
-            return Answer(int(bool(wrong)), "", f"{wrong} for job {arguments[-1]}\n" if wrong else "")
-        job = self.find(arguments[-1])
-        if job is None or self._dropped(job):
+            refusals = [(native_id, self._order(order, self.find_all(native_id), "Invalid job id specified"))
+                        for native_id in arguments[-1].split(",")]
+            said = "".join(f"{refusal} for job {native_id}\n" for native_id, refusal in refusals if refusal)
+            return Answer(int(bool(said)), "", said)
+        jobs = [job for job in self.find_all(arguments[-1]) if not self._dropped(job)]
+        if not jobs:
             return Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+        return Answer(0, "".join(map(self._shown_job, jobs)))
+
+    def _shown_job(self, job: NativeJob) -> str:
+        """The line of `scontrol -o show job`."""
         values, run = self._queued(job), job.life
         element = f"ArrayJobId={job.array} ArrayTaskId={job.element} " if job.array else ""
-        return Answer(0, f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "
-                         f"JobState={job.state} Reason={values['%r']} Restarts={max(len(job.runs) - 1, 0)} "
-                         f"ExitCode={job.exit}:{job.signal} SubmitTime={values['%V']} StartTime={values['%S']} "
-                         f"EndTime={values['%e']} Partition=batch NodeList={'node1' if run else '(null)'} NumNodes=1 "
-                         f"NumCPUs=1 Command={job.script} Comment={job.comment} \n")
+        return (f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "
+                f"JobState={job.state} Reason={values['%r']} Restarts={max(len(job.runs) - 1, 0)} "
+                f"ExitCode={job.exit}:{job.signal} SubmitTime={values['%V']} StartTime={values['%S']} "
+                f"EndTime={values['%e']} Partition=batch NodeList={'node1' if run else '(null)'} NumNodes=1 "
+                f"NumCPUs=1 Command={job.script} Comment={job.comment} \n")
 
 
 _HEADERS: dict[str, Any] = {

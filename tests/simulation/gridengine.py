@@ -87,17 +87,21 @@ class GridEngine(Cluster):
 
     def qhold(self, arguments: list[str]) -> Answer:
         """Keep jobs from starting: those that run already are only not started again."""
-        return self._ordered("hold", arguments[-1], "modified hold of job {}\n")
+        return self._ordered("hold", arguments, "modified hold of job {}\n")
 
     def qrls(self, arguments: list[str]) -> Answer:
         """End such a hold."""
-        return self._ordered("release", arguments[-1], "modified hold of job {}\n")
+        return self._ordered("release", arguments, "modified hold of job {}\n")
 
     def qmod(self, arguments: list[str]) -> Answer:
         """Have a job that runs begin anew."""
-        return self._ordered("requeue", arguments[-1], "Pushed rescheduling of job {} on host node1\n")
+        return self._ordered("requeue", arguments[-1:], "Pushed rescheduling of job {} on host node1\n")
 
-    def _ordered(self, order: str, native_id: str, words: str) -> Answer:
+    def _ordered(self, order: str, native_ids: list[str], words: str) -> Answer:
+        answers = [self._ordered_one(order, native_id, words) for native_id in native_ids]
+        return Answer(max(answer.exit_code for answer in answers), "".join(answer.stdout for answer in answers))
+
+    def _ordered_one(self, order: str, native_id: str, words: str) -> Answer:
         wrong = self._order(order, [job for job in self.find_all(native_id) if not job.over], "job does not exist")
         if order == "requeue" and wrong == "job does not exist":
             return Answer(1, f'invalid queue or job "{native_id}"\n')
@@ -118,13 +122,15 @@ class GridEngine(Cluster):
                 continue
             rest = [one.element for one in self._array_of(job) if job.array and not one.has_record]
             tasks = f"<tasks>{job.element if job.has_record else _range(rest)}</tasks>" if job.array else ""
+            predecessors = [number for _, number in job.after
+                            if not all(other.over for other in self._awaited(job, number))]      # ended: not named
             run, word = (job.run, "running") if job.is_on_nodes else (None, "pending")
             when = f"<JB_submission_time>{_xml(self._shown(job.submit))}</JB_submission_time>" if run is None else \
                 f"<JAT_start_time>{_xml(self._shown(run.start))}</JAT_start_time>"
             letters = ("R" if len(job.runs) > (run is not None) else "") + (
                 "s" if job.state == "SUSPENDED" else "r" if run is not None else
-                "hqw" if job.held or job.after else "qw")
-            awaited = "".join(f"<predecessor_jobs>{number}</predecessor_jobs>" for _, number in job.after)
+                "hqw" if job.held or predecessors else "qw")
+            awaited = "".join(f"<predecessor_jobs>{number}</predecessor_jobs>" for number in predecessors)
             lines.append(f"    <job_list state=\"{word}\"><JB_job_number>{job.number}</JB_job_number>"
                          f"<JB_name>{escape(job.name, quote=False)}</JB_name><JB_owner>{name_of(job.user)}</JB_owner>"
                          f"<state>{letters}</state>{when}<queue_name>{'all.q@node1' if run is not None else ''}"

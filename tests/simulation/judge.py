@@ -126,7 +126,7 @@ def _of_job(running: Any, events: list[Event], natives: dict[str, _Made], settle
         if len(several) > 1:
             yield f"doubled: {what}: {[job.number for job in several]}"
     wished = any(event.kind in ("cancel", "group") for event in events)
-    yield from of_wishes(what, events, jobs)
+    yield from of_wishes(what, events, made)
     yield from _retries(what, running, attempts, natives, wished)
     if not wished and row.outcome != "skipped" and any(
             who != "dependency" for job in jobs for who in job.canceled_by):
@@ -298,7 +298,7 @@ def _left_out(what: str, running: Any, last: _Made) -> Iterator[str]:
         return
     wanted = ["StartTime", "EndTime"]
     is_alone = all(one.number != native.number or one.script == native.script for one in cluster.jobs)
-    if (cluster.executor == "slurm" or is_alone) and cluster.settings.accounting and cluster.settings.purge > _LONG_S:
+    if (cluster.executor == "slurm" or is_alone) and _tells_all(cluster):
         wanted += ["SubmitTime", "CpuDuration"]
     missing = [name for name in wanted if job.value(name) is None]
     if missing:
@@ -309,14 +309,20 @@ def _held(made: _Made, row: Any) -> tuple[float, float]:
     """For how many seconds a job has held its processor: at least and at most, as far as anybody could know.
 
     What a manager has forgotten counts as far as it was told. The end of a job that was cancelled while its accounting
-    was silent is by our clock, its start by another.
+    was silent is by our clock, its start by another. For how long a job was suspended accounting alone tells.
     """
     lives = [(job, run) for _, job in made for run in job.runs]
     spent = sum(cluster.has_counted(run) for cluster, job in made for run in job.runs)
     error = _TOLERANCE_S * max(len(lives), 1) + (_slack(made) if row.outcome == "canceled" else 0)
     sure = len(lives) == len(made) and all(len(job.runs) == 1 and not job.gone for _, job in made) and (
         len(made) == 1 or row.exit_code is not None)
-    return (spent - error if sure else 0.0), spent + error
+    untold = sum(run.paused for cluster, job in made for run in job.runs if not _tells_all(cluster))
+    return (spent - error if sure else 0.0), spent + untold + error
+
+
+def _tells_all(cluster: Cluster) -> bool:
+    """Whether the accounting of a cluster knows all jobs to the end of the world."""
+    return cluster.settings.accounting and cluster.settings.purge > _LONG_S
 
 
 def _slack(made: _Made) -> float:

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,12 +136,23 @@ def _doubled(before: Sequence[Any], seen: Sequence[Any]) -> Sequence[Any]:
     return _together([*before, before[-1]], seen) if before else seen
 
 
-def _unreleased(self: Any, job: Any, wish: str) -> bool:
-    """A release has its answer before the manager is asked."""
-    if wish != "release":
-        return bool(_natively(self, job, wish))
-    self._answer(job, wish)
-    return True
+def _answered(kind: str) -> Callable[[Any, Any, str], bool]:
+    """Such a wish has its answer, and no manager is asked."""
+    def natively(self: Any, job: Any, wish: str) -> bool:
+        if wish != kind:
+            return bool(_natively(self, job, wish))
+        self._answer(job, wish)
+        return True
+
+    return natively
+
+
+def _rerun_twice(self: Any, job: Any, wish: str) -> bool:
+    """A run that is to begin again is put back twice."""
+    for part in job.parts if wish == "rerun" else ():
+        with suppress(SubmitException):
+            job.of.executor().rerun(part)
+    return bool(_natively(self, job, wish))
 
 
 def _all_numbers(journal: Any, *_: Any) -> list[int]:
@@ -233,7 +244,10 @@ MUTANTS = (
     Mutant("what may be under way counts from the intents",
            {"sssjob.run.journal.Entry.begins": lambda *_: None}, (11020566,)),
     Mutant("what is held is submitted all the same", {"sssjob.run.starting._due": lambda _: 0.0}, (12000027, 12000035)),
-    Mutant("a release is told to nobody", {"sssjob.run.wishes.Wishes._natively": _unreleased}, (12000001, 12000005)),
+    Mutant("a release is told to nobody", {"sssjob.run.wishes.Wishes._natively": _answered("release")},
+           (12000001, 12000005)),
+    Mutant("a hold is told to nobody", {"sssjob.run.wishes.Wishes._natively": _answered("hold")}, (12000963,)),
+    Mutant("a job is put back twice", {"sssjob.run.wishes.Wishes._natively": _rerun_twice}, (12001250,)),
     Mutant("a prune takes what goes on", {"sssjob.run.pruning._has_ended": lambda *_: True,
                                           "sssjob.run.pruning._ended": _all_numbers}, (12000000, 12000005)),
     Mutant("caps are not kept", {"sssjob.run.room.Room.admits": lambda *_: True}, (12000020, 12000032)),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.kernel import EPOCH
+
 if TYPE_CHECKING:
     from sssjob.run.history import Event
     from sssjob.run.standing import Submission
@@ -22,13 +24,14 @@ _SHOWN = {"PENDING": ("Idle",), "RUNNING": ("Running",), "SUSPENDED": ("Suspende
 _STEADY_S = 12.0        # for which a job has been as it is: longer than an answer of the queue counts
 
 
-def of_wishes(what: str, events: Sequence[Event], jobs: Sequence[NativeJob]) -> Iterator[str]:
+def of_wishes(what: str, events: Sequence[Event], made: Sequence[tuple[Cluster, NativeJob]]) -> Iterator[str]:
     """Orders that nobody gave, or that were given twice, and holds that did not keep a job from being submitted."""
     for kind, order in (("rerun", "requeue"), ("hold", "hold"), ("release", "release")):
         wishes = sum(event.kind == kind for event in events)
-        carried_out = [who for job in jobs for given, who in job.orders if given == order]
+        carried_out = [who for _, job in made for given, who in job.orders if given == order]
         if len(carried_out) > wishes * (1 if kind == "rerun" else 100):
             yield f"ordered: {what}: {order} by {carried_out} for {wishes} wishes"
+    yield from _holds(what, events, made)
     held = False
     for event in events:
         answered = event.data["wish"] if event.kind == "answer" and event.data.get("refusal") == "" else None
@@ -38,6 +41,22 @@ def of_wishes(what: str, events: Sequence[Event], jobs: Sequence[NativeJob]) -> 
             held = False
         elif event.kind == "intent" and held and not event.data.get("hold"):
             yield f"held: {what} was submitted all the same"
+
+
+def _holds(what: str, events: Sequence[Event], made: Sequence[tuple[Cluster, NativeJob]]) -> Iterator[str]:
+    """Holds that have their answer, and that the manager in whose queue the job was has never been asked for."""
+    native_id = None
+    for event in events:
+        if event.kind in ("retry", "intent"):
+            native_id = None
+        elif event.kind == "native":
+            native_id = event.data["native_id"]
+        elif event.kind == "answer" and event.data["wish"] == "hold" and event.data.get("refusal") == "":
+            for cluster, job in made:
+                until = event.time - EPOCH + cluster.astray + 1.0       # by the client's clock
+                waits = not any(run.start < until for run in job.runs) and not (job.end is not None and job.end < until)
+                if job.native_id == native_id and waits and all(order != "hold" for order, _ in job.orders):
+                    yield f"hold: {what}: its manager was told of none"
 
 
 def of_submission(number: int, cap: int | None, jobs: Sequence[NativeJob]) -> Iterator[str]:

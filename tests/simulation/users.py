@@ -54,10 +54,11 @@ def _prune(world: World, client: Client) -> None:
 
 
 def wait_for_all(world: World, client: Client, names: Sequence[str], seconds: float) -> None:
-    """Wait for all jobs, and release what is held, as somebody will some day."""
+    """Wait for all jobs, and release what is held, as somebody will some day: in a full queue one after the other."""
     may_hold = any(step["do"] == "hold" or any("held" in job for job in step.get("jobs", ()))
                    for step in world.plan["steps"])
-    for _ in range(int(2 * seconds // _ROUND_S) if may_hold else 0):
+    rounds = 2 * seconds // _ROUND_S if may_hold else 0
+    while rounds > 0:
         held = [row.key for row in client.journal.rows() if row.outcome is None and row.state == "Hold"]
         if held:
             client.ask("release", held, 20.0)
@@ -65,6 +66,7 @@ def wait_for_all(world: World, client: Client, names: Sequence[str], seconds: fl
         if client.wait(names, _ROUND_S)[1]:
             return
         world.kernel.rest(max(until - world.kernel.now, 0.0))       # what is left goes on elsewhere
+        rounds -= 0 if held else 1
     if not may_hold:
         client.wait(names, seconds)
 

@@ -159,7 +159,7 @@ class World:
             process._close()
         for on, _ in enumerate(self.clusters):
             self._client(on, "last", lambda on=on: self._settle(on), None)  # type: ignore[misc]
-        until = kernel.now + 3 * _LAST_S
+        until = kernel.now + 12 * _LAST_S
         while any(not process.dead for process in self.clients) and kernel.now < until:
             kernel.rest(10.0)
 
