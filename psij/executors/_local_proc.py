@@ -105,9 +105,17 @@ def is_tagged(pid: int) -> bool:
 
 def boot_id() -> str:
     """Identifies this boot of this machine; empty where it cannot be told."""
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+    try:
+        return _boot_id()
+    except OSError:
+        return ""
+
+
+@cache
+def _boot_id() -> str:
+    """The same, remembered, for no process outlives it."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
         return stream.read().strip()
-    return ""
 
 
 class Snapshot:

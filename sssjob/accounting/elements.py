@@ -94,7 +94,7 @@ def _jobs(job: Job, rates: RateSet) -> list[tuple[Job, _Element]]:
     """As ``elements_of``, each with what is said of it."""
     lines = _lines(job)
     delivered = job.delivered if lines else None
-    if delivered is None or job.value("State") != "Completed" or _by_sums(rates):
+    if delivered is None or job.value("State") != "Completed" or _by_sums(rates, (*job.items, *delivered.items)):
         return []
     ran = list(_ran(lines))
     total = delivered.value("Duration")
@@ -105,8 +105,11 @@ def _jobs(job: Job, rates: RateSet) -> list[tuple[Job, _Element]]:
     return [(_job(element, kept, held), element) for element in ran]
 
 
-def _by_sums(rates: RateSet) -> bool:
-    return any(rate.canonical in _SUMMED for prices in rates.prices for rate in prices.rates)
+def _by_sums(rates: RateSet, parts: Iterable[Part]) -> bool:
+    """Whether the rates price what is said of all elements together."""
+    stated = {name for part in parts if isinstance(part, Property) for name in (part.tag, part.attributes.get("name"))}
+    return any(rate.canonical in _SUMMED and rate.canonical in stated
+               for prices in rates.prices for rate in prices.rates)
 
 
 def _is_line(part: Part) -> bool:

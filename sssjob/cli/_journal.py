@@ -240,7 +240,7 @@ def tell_causes(jobs: Iterable[JobOutcome]) -> None:
         if job.word in _CAUSED and not says_no_more:
             reasons.setdefault(job.message or "it is not known how it ended", []).append(job)
     for reason, alike in reasons.items():
-        problem(f"{_and_more([job.label for job in alike])}: {reason}", status=alike[0].code)
+        problem(f"{and_more([job.label for job in alike])}: {reason}", status=alike[0].code)
 
 
 def tell_waiting(jobs: Iterable[Running]) -> None:
@@ -253,10 +253,10 @@ def tell_waiting(jobs: Iterable[Running]) -> None:
         if not job.ended and (row.message or row.state in _STANDING):
             standing.setdefault(", ".join(filter(None, (row.state, row.message))), []).append(job.plan.label)
     for text, labels in standing.items():
-        say(escape(f"{_and_more(labels)}: {text}"))
+        say(escape(f"{and_more(labels)}: {text}"))
 
 
-def _and_more(names: Sequence[str]) -> str:
+def and_more(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
@@ -278,13 +278,13 @@ def ended_badly(submissions: Sequence[Submission], as_json: bool, again: bool = 
     if unsure:
         codes.add(_STILL)
         they, are, was = ("it", "is", "was") if len(unsure) == 1 else ("they", "are", "were")
-        problem(f"{_and_more([job.plan.label for job in unsure])}: nobody knows yet whether {they} {was} submitted; "
-                f"{they} {are} in the journal as {_and_more([job.row.key for job in unsure])}, and the next client "
+        problem(f"{and_more([job.plan.label for job in unsure])}: nobody knows yet whether {they} {was} submitted; "
+                f"{they} {are} in the journal as {and_more([job.row.key for job in unsure])}, and the next client "
                 f"asks again and goes on: do not submit {'it' if len(unsure) == 1 else 'them'} once more",
                 as_json=as_json, status=_STILL)
     for (reason, code), labels in refusals.items():
         codes.add(code)
-        problem(f"{_and_more(labels)}: {reason}", as_json=as_json, status=code)
+        problem(f"{and_more(labels)}: {reason}", as_json=as_json, status=code)
     codes |= {_STILL} if tell_held_back(submissions, as_json) else set()
     return max(codes - {_STILL}, default=max(codes, default=0))
 
@@ -299,7 +299,7 @@ def tell_held_back(submissions: Sequence[Submission], as_json: bool) -> bool:
         if job.word == "waiting" and job.held_for is not None:
             reasons.setdefault(job.held_for, []).append(job)
     for reason, jobs in reasons.items():
-        many = f"{_and_more([job.row.key for job in jobs])} {'is' if len(jobs) == 1 else 'are'}"
+        many = f"{and_more([job.row.key for job in jobs])} {'is' if len(jobs) == 1 else 'are'}"
         away = reason.endswith(AWAY)
         problem(f"{many} held back: {reason}; submitted when {'it does' if away else 'there is room'}, by any client "
                 "(`sssjob wait`)", as_json=as_json, status=_STILL if away or reason.startswith(FULL) else 0)

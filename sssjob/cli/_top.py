@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
@@ -104,10 +105,14 @@ class Top(App[None]):
         keys = key.split()
         if wish == "cancel":
             jobs, done = self.client.cancel(keys, _ANSWER_S)
-            return f"{jobs[0].plan.label}: {'cancelled' if done else 'its end is asked for'}"
-        job = self.client.ask(wish, keys, _ANSWER_S)[0]
-        refusal = job.answers.get(wish, "it has ended" if job.ended else "asked for, and not done yet")
-        return f"{job.plan.label}: {refusal or _WISHES[wish]}"
+            answers = Counter(["cancelled" if done else "its end is asked for"])
+        else:
+            jobs = self.client.ask(wish, keys, _ANSWER_S)
+            answers = Counter(job.answers.get(wish, "it has ended" if job.ended else "asked for, and not done yet")
+                              or _WISHES[wish] for job in jobs)
+        name = jobs[0].plan.label if len(jobs) == 1 else key
+        return f"{name}: " + "; ".join(text if len(answers) == 1 else f"{text} ({number} of {len(jobs)} jobs)"
+                                       for text, number in answers.most_common())
 
     def tell(self, text: str) -> None:
         """Show a line at the bottom."""
@@ -117,14 +122,15 @@ class Top(App[None]):
         """Show both tables as they are now; the cursors stay where they are."""
         self.found = overviews
         now = time.time()
-        groups = {key_of(overview): cells(overview) for overview in overviews}
+        most = max(self.size.width * 3 // 10, 12)       # of a name; behind it stands how the job, or the group, goes on
+        groups = {key_of(overview): _with_short_name(cells(overview), 1, most) for overview in overviews}
         if self.opened not in groups:
             self.opened = ""
         shown = [job for overview in overviews for job in overview.jobs
                  if key_of(overview) == self.opened or not (self.opened or job.row.outcome)]
         self._draw("#groups", groups)
         texts = {job.row.key: job_cells(job, now) for job in shown[:_MOST]}
-        self._draw("#jobs", {key: [row[n] for n in _ORDER] for key, row in texts.items()})
+        self._draw("#jobs", {key: _with_short_name([row[n] for n in _ORDER], 0, most) for key, row in texts.items()})
         more = max(len(shown) - _MOST, 0)
         if more and not self._more:         # once: an answer to a wish stays to be read
             self.tell(f"{more} more jobs are not shown here; `sssjob list` has them")
@@ -161,6 +167,14 @@ class Top(App[None]):
         key = str(focused.coordinate_to_cell_key(focused.cursor_coordinate).row_key.value)
         self.push_screen(_Question(f"Is {key} to be {_WISHES[wish]}?"),
                          lambda yes: self.wanted.append((wish, key)) if yes else None)
+
+
+def _with_short_name(cells: list[str], column: int, most: int) -> list[str]:
+    """The cells of a row, with the beginning and the end of a long name: many names differ in the end alone."""
+    name = cells[column]
+    if len(name) > most:
+        cells[column] = f"{name[:most // 2]}…{name[1 - most + most // 2:]}"
+    return cells
 
 
 def live(client: Client, interval: float) -> int:

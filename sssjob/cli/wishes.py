@@ -10,7 +10,7 @@ import click
 
 from sssjob.cli._files import emit
 from sssjob.cli._findings import problem
-from sssjob.cli._journal import lines, on_jobs, told
+from sssjob.cli._journal import and_more, lines, on_jobs, told
 from sssjob.errors import UsageError
 from sssjob.findings import escape
 
@@ -73,16 +73,16 @@ def asked(client: Client, as_json: bool, wish: str, ids: Sequence[str], timeout:
 
 def _answered(jobs: Sequence[Running], wish: str, as_json: bool) -> int:
     """Tell of which jobs a wish was refused or has no answer; the exit status."""
-    status = 0
+    labels_by_refusal: dict[str | None, list[str]] = {}
     for job in jobs:
-        refusal = job.refusal(wish)
-        if refusal:
-            status = 5
-            problem(f"{job.plan.label}: {refusal}", as_json=as_json, status=5)
-    waiting = [job.plan.label for job in jobs if job.refusal(wish) is None]
+        labels_by_refusal.setdefault(job.refusal(wish), []).append(job.plan.label)
+    waiting = labels_by_refusal.pop(None, [])
+    labels_by_refusal.pop("", None)
+    for refusal, labels in labels_by_refusal.items():
+        problem(f"{and_more(labels)}: {refusal}", as_json=as_json, status=5)
     if waiting:
-        problem(f"asked for, and not done yet: {', '.join(waiting)}", as_json=as_json, status=4)
-    return 4 if waiting else status
+        problem(f"asked for, and not done yet: {and_more(waiting)}", as_json=as_json, status=4)
+    return 4 if waiting else 5 if labels_by_refusal else 0
 
 
 def _record(job: Running, wish: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def cancel(client: Client, as_json: bool, ids: tuple[str, ...], timeout: float |
         emit(lines([job.row.record() for job in jobs]))
     going = [job.plan.label for job in jobs if not job.ended]
     if going:
-        problem(f"asked for, and not ended yet: {', '.join(going)}", as_json=as_json, status=4 if troubles else 0)
+        problem(f"asked for, and not ended yet: {and_more(going)}", as_json=as_json, status=4 if troubles else 0)
     return 4 if troubles and not done else 0
 
 

@@ -281,7 +281,7 @@ def _comes_to(part: Part, amounts: Mapping[Identity, Total], stated: list[Proper
         yield "nodes", f"{nodes}{f' to {most}' if most is not None else ''}"
     processors = layout.processor_total
     if processors is not None:
-        tasks = replace(layout, chunks=None).tasks_assumed      # a chunk is a place for tasks, however many
+        tasks = layout.tasks_assumed
         yield "tasks", str(tasks)
         if len(set(layout.geometry)) > 1:
             yield "tasks of each node", ", ".join(map(str, layout.geometry))

@@ -26,12 +26,15 @@ from sssjob.lrm.clocks import UNITS
 __all__ = ["CLASSES", "END_ALL", "EXIT", "NAMES", "POLICIES", "RETRY", "Change", "Clause", "FailurePolicyError",
            "Retry", "ends_all", "fault_of", "policy_of", "retry_of", "stated", "with_fail_fast", "without_policy"]
 
+_SIGNAL: Final = "signal"
 #: Class -> reasons, as StatusMessage begins, of which it stands. What is in no class never is tried again: that a job
 #: was cancelled, waits in vain, or that nobody knows how it ended or whether it has.
 CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     "node-failure": ("node-failure", "boot"), "preempted": ("preempted",), "timeout": ("timeout",),
-    "cpu-limit": ("cpu-limit",), "memory": ("memory",), "signal": ("signal",), "launch": ("launch",),
+    "cpu-limit": ("cpu-limit",), "memory": ("memory",), _SIGNAL: ("signal",), "launch": ("launch",),
 }
+#: Exit codes that count as a signal: with 128 + n ends a shell, and so each batch script, whose program signal n ended.
+_BY_SIGNAL: Final = range(129, 193)
 EXIT: Final = "exit"            # an exit code other than 0
 _FAILED: Final = "failed"       # any of these that no other clause names
 _NONE: Final = "none"           # the whole text: none, whatever the defaults of the group say
@@ -149,7 +152,8 @@ class Retry:
             if not code:
                 return None
             listed = (c for c in self.clauses if any(first <= code <= last for first, last in c.codes))
-            return next(listed, None) or by_name.get(EXIT) or by_name.get(_FAILED)
+            signal = by_name.get(_SIGNAL) if code in _BY_SIGNAL else None
+            return next(listed, None) or signal or by_name.get(EXIT) or by_name.get(_FAILED)
         word = next((name for name, reasons in CLASSES.items() if reason in reasons), None)
         return None if word is None else by_name.get(word) or by_name.get(_FAILED)
 
@@ -168,9 +172,9 @@ class Retry:
         return next((clause for clause in self.clauses if clause.name == name), None)
 
     def unknown_to(self, reasons: Collection[str]) -> list[str]:
-        """Classes that name no reason that a manager can tell. reasons: those that it can."""
+        """Classes that name no reason that a manager can tell. reasons: those that it can, beside exit codes."""
         return [clause.word for clause in self.clauses
-                if clause.word in CLASSES and not set(CLASSES[clause.word]) & set(reasons)]
+                if clause.word in CLASSES and clause.word != _SIGNAL and not set(CLASSES[clause.word]) & set(reasons)]
 
     @property
     def changed(self) -> tuple[str, ...]:

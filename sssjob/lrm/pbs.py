@@ -191,7 +191,7 @@ TORQUE_ANSWERS: Final = replace(
 #
 # Sources: chk_Jrange.c, ck_job_name.c and parse_destid.c of OpenPBS; PBS_MAXJOBNAME of pbs_ifl.h; the flag
 # ATR_DFLAG_CVTSLT of pbs_ecl_svr_resc_def.c; verify_value_mailpoints of ecl_verify_values.c, and what its own test of
-# ``-m j`` expects; qsub(1B), -l and -p.
+# ``-m j`` expects; what qsub itself says of -r n and -I beside -J; qsub(1B), -l and -p.
 
 _RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?:%\d{1,9})?", re.ASCII)
 #: Resources that the server makes a select of; they cannot stand beside one, nor beside place.
@@ -218,6 +218,10 @@ def _pbspro_events(value: str) -> str:
 def _resources(options: Mapping[str, str]) -> Iterator[Refusal]:
     if "j" in options.get("-m", "") and "-J" not in options:
         yield Refusal("-m", "only an array has mail of its elements (j)")
+    if "-J" in options and options.get("-r") == "n":
+        yield Refusal("-r", "an array may always be run again")
+    if "-J" in options and "-I" in options:
+        yield Refusal("-I", "an array is not interactive")
     beside = next((name for name in ("select", "place") if f"-l {name}" in options), None)
     if beside is None:
         return

@@ -194,9 +194,9 @@ def records_of(out: str) -> list[dict[str, str]]:
     Raises ValueError where there is none, or the last one is cut off: what it lacks, and what would follow it, counts.
     """
     blocks = re.split(r"^=+\n", out, flags=re.MULTILINE)[1:]
-    records = [{name: value.strip() for name, _, value in (line.partition(" ") for line in block.splitlines()) if name}
+    records = [{name: value.strip() for name, _, value in (line.partition(" ") for line in block.split("\n")) if name}
                for block in blocks]
-    if not (blocks and _is_whole(records[-1], blocks[-1])) and _TOTAL not in out:
+    if not (blocks and _is_whole(records[-1], blocks[-1])) and _TOTAL not in f"\n{out}":
         raise ValueError(f"the answer of qacct is cut off behind {out[-80:]!r}")
     return [record for record in records if {"jobnumber", "failed", "exit_status", "end_time"} <= record.keys()]
 
@@ -249,13 +249,14 @@ def numbers(record: Mapping[str, str]) -> tuple[int, int]:
 
 
 def runs_of(records: list[dict[str, str]]) -> list[list[dict[str, str]]]:
-    """The records of a job by run, in order of time; of each run the one of the job itself last.
+    """The records of a job by run, in order of time; of each run the one of the job itself last. A record that comes
+    twice is of one run.
 
     Tasks of a parallel environment that accounts for them one by one (accounting_summary, sge_pe(5)) have records like
     the job's own, written as they end. qacct does not name them; they lie within the time of the run that they are of.
     """
     if len(records) == 1 or all(record.get("granted_pe", "NONE") == "NONE" for record in records):
-        return [[record] for record in records]
+        return [[record] for place, record in enumerate(records) if record not in records[:place]]
     runs: list[list[dict[str, str]]] = []
     spans = [(moment(record.get("start_time", "")) or 0.0, moment(record["end_time"]) or 0.0)
              for record in records]

@@ -403,8 +403,9 @@ def _way(part: RequestPart) -> str:
         return f"{layout.task_total} chunks"
     if layout.per_node and layout.nodes is not None:
         return f"{layout.per_node} on each of {layout.nodes} node{'s' * (layout.nodes != 1)}"
-    each = layout.cpus or 1
-    return f"{layout.processors} processors, {each} a task"
+    if layout.processors is None:
+        return f"{layout.per_node} on a node"
+    return f"{layout.processors} processors, {layout.cpus or 1} a task"
 
 
 def _copies(request: Request, totals: Totals) -> Iterator[InAll]:

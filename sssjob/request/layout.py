@@ -279,9 +279,9 @@ class Layout:
     @property
     def node_factor(self) -> int | None:
         """What an amount of each node is multiplied with: the nodes, else one where all of it is one processor, or one
-        task with its own; None where nothing says so."""
+        task with its own, and not several chunks; None where nothing says so."""
         total = self.node_total
-        if total is not None:
+        if total is not None or self.places > 1:
             return total
         of_one_task = self.task_total in (None, 1) and bool(self.cpus) and self.processors in (None, self.cpus)
         return 1 if of_one_task or self.processor_total == self.tasks_assumed == 1 else None

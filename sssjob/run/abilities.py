@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     import psij
     from psij.executors.batch._array_jobs import JobArray
-    from psij.executors.batch._terms import Search
+    from psij.executors.batch._terms import Order, Search
 
-__all__ = ["Brings", "CancelsMany", "Changes", "Doubts", "Finds", "FindsMany", "Holds", "PreparesAhead", "Refers",
-           "SubmitsArrays", "SubmitsTogether", "Tidies"]
+__all__ = ["Brings", "CancelsMany", "Changes", "Doubts", "Finds", "FindsMany", "Holds", "OrdersMany", "PreparesAhead",
+           "Refers", "SubmitsArrays", "SubmitsTogether", "Tidies"]
 
 
 @runtime_checkable
@@ -70,6 +70,14 @@ class Holds(Protocol):
 
     def hold_attributes(self) -> Mapping[str, object] | None:
         """Name and value of each."""
+
+
+@runtime_checkable
+class OrdersMany(Protocol):
+    """Holds, releases, suspends and resumes many jobs by few commands."""
+
+    def order_many(self, jobs: Sequence[psij.Job], order: Order) -> dict[psij.Job, psij.SubmitException]:
+        """Have it done; those for which that failed."""
 
 
 @runtime_checkable

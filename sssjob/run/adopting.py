@@ -149,6 +149,11 @@ class Adopting:
         else:
             self._sought.setdefault(tag, []).append((job, part))
 
+    @property
+    def seeks(self) -> bool:
+        """Whether an executor is to be asked for parts, or has not answered yet."""
+        return bool(self._sought) or self._seeker.is_asking()
+
     def ask(self) -> None:
         """Ask for all parts that are to be looked for: each executor once for all of its own, and for those that come
         meanwhile when it has answered. A step of the engine's loop, in which nothing waits for the answers."""

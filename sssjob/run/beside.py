@@ -41,10 +41,9 @@ def _rivals(client: Client, by_number: Mapping[int, Submission]) -> list[Submiss
                and any(job.word == "waiting" for job in s.jobs)}
     if not waiting or (caps.of_all is None and all(caps.of(name) is None for name in waiting)):
         return []
-    numbers = dict.fromkeys(row.submission for row in client.journal.rows(ended=False)
-                            if row.submission not in by_number and row.native_id is not None
-                            and (caps.of_all is not None or row.executor in waiting))
-    rivals = client.standings(client.journal.entries(numbers))
+    numbers = {number for name in ([None] if caps.of_all is not None else sorted(waiting))
+               for number in client.journal.in_flight(name, None, by_number)}
+    rivals = client.standings(client.journal.entries(sorted(numbers)))
     return [submission for submission in rivals if client.own(submission)]
 
 

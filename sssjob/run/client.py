@@ -162,7 +162,7 @@ class Client:
             entry = prepared.entry
             assert entry is not None
             if not prepared.fresh:
-                begun[prepared.token] = self._once_more(entry)
+                begun[prepared.token] = self._once_more(entry, prepared.on_end)
             elif entry.executor not in KEPT:
                 fresh[prepared.token] = self._first(prepared)
                 entries.append(entry)
@@ -190,10 +190,11 @@ class Client:
         submission.owned = entry.take()
         return submission
 
-    def _once_more(self, entry: Entry) -> Submission:
+    def _once_more(self, entry: Entry, on_end: Sequence[Hook]) -> Submission:
         """A submission that was made by an earlier request of the same name, as it stands; what is still to be
-        submitted of it is."""
+        submitted of it is, and what is to be done at ends is promised."""
         submission = self.standing(entry)
+        self._promise(submission.jobs, on_end)
         self._set_cap(submission)
         if self.own(submission):
             self._follow(connected(self, [submission]), Engine.answered, LOOK_S, pace=_PACE_S, brief=False)
@@ -315,8 +316,7 @@ class Client:
                on_end: Sequence[Hook] = ()) -> tuple[list[Running], bool]:
         """The same of the submissions that these names mean now."""
         submissions, jobs = self.standing_of([row for name in names for row in self.journal.find(name)])
-        for job in jobs if on_end else ():
-            self._promise(job, on_end)
+        self._promise(jobs, on_end)
         for submission in submissions:
             self._set_cap(submission)
             self.own(submission)
@@ -325,13 +325,12 @@ class Client:
             for job in jobs), seconds, take_over=True)
         return jobs, all(job.ended for job in jobs)
 
-    def _promise(self, job: Running, hooks: Sequence[Hook]) -> None:
-        entry = job.of.entry
-        assert entry is not None
-        fresh = [hook for hook in hooks if hook.id not in job.hooks]
-        if fresh and not job.plan.keep:
-            entry.reopen([Event(job.number, "on-end", "user", hook.promise()) for hook in fresh])
-            promise_all([job], fresh)
+    def _promise(self, jobs: Sequence[Running], hooks: Sequence[Hook]) -> None:
+        for job in jobs if hooks else ():
+            fresh = [hook for hook in hooks if hook.id not in job.hooks]
+            if fresh and not job.plan.keep and job.of.entry is not None:
+                job.of.entry.reopen([Event(job.number, "on-end", "user", hook.promise()) for hook in fresh])
+                promise_all([job], fresh)
 
     def cancel(self, names: Sequence[str], seconds: float | None = None) -> tuple[list[Running], bool]:
         """Ask for the end of jobs, whoever looks after them. Returns them, and whether all have ended meanwhile.

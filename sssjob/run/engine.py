@@ -162,6 +162,7 @@ class Engine:
                 kept.append(event)
         for event in kept:
             self.events.put(event)
+        self.submitting.leave()
         self.recording.write()
         self.adopting.leave()
         self.progress.close()
@@ -174,7 +175,8 @@ class Engine:
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done or taken in just now, but for what is done when jobs have ended."""
-        return not (self.pending or self.submitting.later or self.wishes.due) and self.events.empty()
+        return not (self.pending or self.submitting.later or self.adopting.seeks or self.wishes.due) \
+            and self.events.empty()
 
     def answered(self, of: Sequence[Submission] | None = None) -> bool:
         """Whether the executors have said how all jobs stand that this process follows. of: those of these only."""
@@ -271,7 +273,7 @@ class Engine:
         """
         entry = self.submissions[0].entry
         mine = [s.entry.number for s in self.submissions if s.owned and s.entry is not None]
-        return 0 if entry is None else entry.journal.in_flight(executor, cluster, mine)
+        return 0 if entry is None else sum(entry.journal.in_flight(executor, cluster, mine).values())
 
     def _look_around(self) -> None:
         """What other clients have written, and whether one of them is gone."""

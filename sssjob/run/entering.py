@@ -86,7 +86,7 @@ def write_down(prepared: Prepared, journal: Journal, *, max_queued: int | None =
     submission.take_plan(plan)
     rows = [job.row for job in submission.jobs]
     for job, row in zip(submission.jobs, rows, strict=True):
-        row.state = "Completed" if job.plan.keep else "Hold" if job.plan.held else "Idle"
+        row.state = "Completed" if job.plan.keep else "Hold" if job.plan.shows_hold else "Idle"
         row.outcome = "kept" if job.plan.keep else None
     first = [*unplaced(backend, cluster), *([] if max_queued is None else [cap_event(max_queued)]),
              *(event for job in submission.jobs for event in _first_events(job, prepared.on_end, why))]
@@ -107,8 +107,8 @@ def _first_events(job: Running, hooks: Sequence[Hook], why: str) -> Iterator[Eve
     """What the journal has of a job before it is begun."""
     if job.plan.keep:
         yield Event(job.number, "ended", "sssjob", ended_record(JobOutcome(job.plan.job, job.plan.label, "kept", 0)))
-    elif job.plan.held:
-        yield Event(job.number, "held", "sssjob", {})
+    elif job.plan.shows_hold:
+        yield Event(job.number, "held", "sssjob", {} if job.plan.held else {"there": True})
     for need, keys in job.outside.items():
         yield Event(job.number, "after", "sssjob", {"need": need, "keys": keys})
     if why:

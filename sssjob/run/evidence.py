@@ -83,9 +83,11 @@ class Disagreement:
     def text(self) -> str:
         """In words."""
         kept_s = self.value - self.other if (self.key, self.other_source) == ("end_time", "exit-file") else 0
+        why = f", for the nodes were kept for {_shown(kept_s)} s after the job's own end" if kept_s > 0 else ""
+        if (self.key, self.other) == ("starts", 0):
+            why = ", and for how long it had its nodes is not known"
         return (f"{self.fact}: {self.source} says {_shown(self.value)}, {self.other_source} {_shown(self.other)}; "
-                "the former counts" + (f", for the nodes were kept for {_shown(kept_s)} s after the job's own end"
-                                       if kept_s > 0 else ""))
+                f"the former counts{why}")
 
     def record(self) -> dict[str, Any]:
         """As a JSON object."""

@@ -124,6 +124,9 @@ def record(job: Job, parts: Sequence[Seen], asked: Job | None = None, origin: Or
     _native(job, parts)
     if starts := [int(p.known.get("starts", 1)) for p in parts if p.started is not None]:
         job.set_as_is("StartCount", max(starts))
+    elif parts and all(p.final for p in parts):
+        job.set_as_is("StartTime", None)
+        job.set_as_is("StartCount", None)
     _tasks(parts)
     job.set_as_is("StatusMessage", _waiting(parts))
     if all(p.final for p in parts):

@@ -6,11 +6,11 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from psij import JobState, JobStatus
+from psij.executors._local_proc import boot_id
 
 __all__ = ["HOLDS", "WISHES", "Event", "since", "stamp", "status_of", "status_record"]
 
@@ -55,11 +55,8 @@ def since(mark: Mapping[str, Any]) -> float | None:
 
 def stamp() -> dict[str, Any]:
     """Where and when, by a clock that nobody sets."""
-    boot = ""
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-        boot = stream.read().strip()
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return {"host": socket.gethostname(), "boot": boot, "pid": os.getpid(), "uptime": time.clock_gettime(clock)}
+    return {"host": socket.gethostname(), "boot": boot_id(), "pid": os.getpid(), "uptime": time.clock_gettime(clock)}
 
 
 def status_record(status: JobStatus) -> dict[str, Any]:

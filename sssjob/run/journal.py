@@ -449,8 +449,9 @@ class Entry:
         connection.executemany(
             "UPDATE jobs SET id = ?, name = ?, native_id = ?, state = ?, outcome = ?, exit_code = ?, message = ? "
             "WHERE submission = ? AND job = ?",
-            [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code, r.message, self.number, r.job)
-             for r in self._changed.values()])
+            [(r.id, r.name, r.native_id, r.state, r.outcome, r.exit_code,
+              r.message and r.message.encode(errors="replace").decode(),    # words of a manager may be of any bytes
+              self.number, r.job) for r in self._changed.values()])
         if self._details:
             write_details(connection, self.number, [(job, of()) for job, of in self._details.items()])
 

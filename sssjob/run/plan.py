@@ -101,6 +101,11 @@ class PlannedJob:
     fail_fast: bool = False
     listed: tuple[Job, object, Fraction | None] | None = None       # of that folded job: queue and nodes, for lists
 
+    @property
+    def shows_hold(self) -> bool:
+        """Whether its user's hold shows before a resource manager has it."""
+        return self.held or self.held_there
+
 
 @dataclass(slots=True)
 class Plan:

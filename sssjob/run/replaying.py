@@ -107,7 +107,10 @@ def _answer(job: Running, event: Event) -> None:
 
 
 def _held(job: Running, event: Event) -> None:
-    job.plan.held = True
+    if event.data.get("there"):
+        job.plan.held_there = True
+    else:
+        job.plan.held = True
     job.plan.job.set_as_is("State", HOLD)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ __all__ = ["AWAY", "FULL", "Room"]
 FULL: Final = "the queue is full"
 AWAY: Final = "does not answer"         # behind the name of an executor
 _PAUSE_S: Final = (5.0, 300.0)      # the first before a full queue is offered a job again, and the longest
+_SHARED: Final = 0.5                # of that pause, at whose end room in another queue may be for this one
 _CAP_S: Final = 5.0                 # between two looks at whether jobs of other clients have ended, at a cap
 #: Options of submit commands, in small letters, that choose a queue, or an account that has limits of its own.
 _OF_LANES: Final = frozenset(("a", "account", "accounting_group", "bank", "p", "partition", "project", "q", "qos",
@@ -90,6 +91,29 @@ class Room:
         """Whether there is room for so many jobs like this one, as far as is known."""
         lane = self._lanes.get(_lane_of(job))
         return (lane is None or lane.reason is None) and self._reached(job, count) is None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether what other clients submit may leave no room under a cap."""
+        return self._caps != Caps()
+
+    def within_caps(self, consignments: Sequence[Sequence[Running]]) -> Sequence[Sequence[Running]]:
+        """Jobs that are to be submitted, as they go out, but for those that a cap leaves no room for any more since
+        they took their places; these wait again. It is asked while no other client can write what it submits."""
+        self._others.clear()
+        fitting = []
+        for jobs in reversed(consignments):
+            cap = self._reached(jobs[0], 0)
+            if cap is None:
+                fitting.append(jobs)
+                continue
+            lane = self._lane(jobs[0])
+            lane.due = min(lane.due, time.monotonic() + _CAP_S)
+            for job in jobs:
+                self.engine.starting.left(job)
+                job.forget()
+                self._hold(lane, job, cap)
+        return fitting[::-1]
 
     def took(self, job: Running) -> None:
         """A job is in flight."""
@@ -155,13 +179,17 @@ class Room:
             self._offer(lane, probe=True)
 
     def has_ended(self, job: Running) -> None:
-        """The end of a job makes room for one in each queue that it may have kept full."""
+        """The end of a job makes room for one in each queue that it may have kept full, in the order of the jobs that
+        wait. That may be another queue of the same manager, where a limit is for all of them; nobody says so, and such
+        a queue is offered the room no sooner than half of its pause after its last refusal."""
         was_in_flight = id(job) in self._counted
         self.left(job)
-        if was_in_flight:
-            for key, lane in self._lanes.items():
-                if lane.reason is None or key == _lane_of(job):
-                    self._offer(lane)
+        if not was_in_flight:
+            return
+        own, now = _lane_of(job), time.monotonic()
+        for key, lane in sorted(self._lanes.items(), key=lambda item: min(item[1].waiting, default=-1)):
+            if lane.reason is None or key == own or (key[0] == own[0] and lane.due - now <= lane.pause_s * _SHARED):
+                self._offer(lane)
 
     def offer_due(self) -> None:
         """Offer a job to each queue whose time has come."""

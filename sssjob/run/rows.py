@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -98,16 +98,27 @@ class JournalRows(ABC):
         return self._rows("WHERE j.outcome IN ('done', 'failed', 'canceled') AND j.native_id IS NOT NULL AND "
                           "(s.ended IS NULL OR s.ended >= ?)", 0.0 if since is None else since)
 
-    def in_flight(self, executor: str | None, cluster: str | None, but: Sequence[int]) -> int:
-        """How many jobs are submitted and have not ended, outside of the submissions ``but``.
+    def in_flight(self, executor: str | None, cluster: str | None, but: Iterable[int]) -> dict[int, int]:
+        """By number of a submission how many of its jobs are submitted, or about to be, and have not ended; without the
+        submissions ``but``.
 
         executor, cluster: of these only, None of any. Jobs of which nobody knows the cluster may be on any.
         """
-        counts = self._ask("SELECT j.submission, s.executor, s.cluster, count(*) FROM jobs j JOIN submissions s "
-                           "ON s.number = j.submission WHERE s.ended IS NULL AND j.outcome IS NULL "
-                           "AND j.native_id IS NOT NULL GROUP BY j.submission")
-        return sum(count for number, name, where, count in counts if number not in but
-                   and executor in (None, name) and (where is None or cluster in (None, where)))
+        others = f"s.ended IS NULL AND s.number NOT IN ({','.join(map(str, but))})"
+        submitted = self._ask(
+            "SELECT s.number, s.executor, s.cluster, count(*) FROM jobs j JOIN submissions s ON s.number = "
+            f"j.submission WHERE {others} AND j.outcome IS NULL AND j.native_id IS NOT NULL GROUP BY j.submission")
+        intended = self._ask(       # kind is that of the last event of a job
+            "SELECT s.number, s.executor, s.cluster, last.kind = 'intent' FROM (SELECT e.submission, e.job, e.kind, "
+            f"max(e.number) FROM submissions s JOIN events e ON e.submission = s.number WHERE {others} AND e.kind IN "
+            "('intent', 'unsent', 'full') GROUP BY e.submission, e.job) last JOIN jobs j ON j.submission = "
+            "last.submission AND j.job = last.job AND j.outcome IS NULL AND j.native_id IS NULL "
+            "JOIN submissions s ON s.number = j.submission")
+        counts: Counter[int] = Counter()
+        for number, name, where, count in submitted + intended:
+            if count and executor in (None, name) and (where is None or cluster in (None, where)):
+                counts[number] += count
+        return counts
 
     def end_of(self, number: int) -> float | None:
         """When nothing was left to be done for a submission; None before that. GONE: it was taken out since."""

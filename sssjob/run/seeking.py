@@ -46,9 +46,9 @@ class Seeker:
         self._tell = tell
         self._asking: set[int] = set()      # by identity: executors that have not answered yet
 
-    def is_asking(self, backend: psij.JobExecutor) -> bool:
-        """Whether the answer to an earlier question is still to come."""
-        return id(backend) in self._asking
+    def is_asking(self, backend: psij.JobExecutor | None = None) -> bool:
+        """Whether the answer to an earlier question is still to come, from one executor or from any."""
+        return bool(self._asking) if backend is None else id(backend) in self._asking
 
     def ask(self, backend: psij.JobExecutor, tags: Sequence[str], take: Callable[[str, Search], None]) -> None:
         """Have ``take`` called with each tag and what is known of it. An executor that keeps records of its own has

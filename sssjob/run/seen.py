@@ -33,7 +33,7 @@ class Seen:
     started: float | None = None
     status: JobStatus | None = None
     renamed: str | None = None      # its name there, where somebody has given it another one
-    put_back: bool = False          # it had begun, and waits again, or did until its end
+    put_back: bool = False          # it had begun, and waits again, or did until its end by its manager's word
     dated: bool = False             # its manager has said when it was submitted
 
     def take(self, status: JobStatus) -> None:
@@ -41,7 +41,7 @@ class Seen:
         metadata = status.metadata or {}
         self.native_id = metadata.get("native_id", self.native_id)
         if metadata.get("requeued") or "start_time" in metadata:
-            self.put_back = bool(metadata.get("requeued"))
+            self.put_back = bool(metadata.get("requeued") or 0 in metadata.get("others", {}).get("starts", {}).values())
         self.renamed = metadata.get("renamed", self.renamed)
         submitted = metadata.get("submit_time")
         if submitted is not None:
@@ -52,6 +52,8 @@ class Seen:
         self.started = metadata.get("start_time", self.started)
         if status.state is JobState.ACTIVE and self.started is None:
             self.started = status.time
+        if status.final and metadata.get("starts") == 0:        # it was about to begin, and never did
+            self.started = self.began = None
         self.began = self.started if self.began is None else self.began
         self.status = status
 

@@ -424,7 +424,7 @@ class Submission:
                 facts.clear(job.plan.job)
                 if self.entry is None or not self.entry.is_routed:      # whose document says so, and why
                     facts.tell_place(job.plan.job, site if self.entry is None else self.entry.site)
-                if job.plan.held:
+                if job.plan.shows_hold:
                     job.plan.job.set_as_is("State", HOLD)
 
     @property

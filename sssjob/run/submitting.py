@@ -13,6 +13,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, cast
@@ -21,6 +22,7 @@ import psij
 from psij.executors._local_staging import StagingError
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import AccessError
+from sssjob.run import turns
 from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.beginning import begin_of, no_hold, with_attributes
@@ -52,6 +54,7 @@ class Submitting:
     def __init__(self, engine: Engine, retries: int) -> None:
         self.engine, self.retries = engine, retries
         self.later: list[tuple[float, int, Running, int]] = []      # when to try again; a heap
+        self._unbegun: set[int] = set()     # by identity: jobs in it whose submit command did not run
         self._order = count()
         self._taken: deque[tuple[Running, psij.Job]] = deque()      # submitted, not noted yet
         self._goes_well = False                     # the last submit command whose end was taken in made its job
@@ -60,16 +63,9 @@ class Submitting:
     def launch(self, ready: list[tuple[Running, Mapping[str, object] | None]]) -> None:
         """Submit jobs. What is about to be submitted is on the disk before the first of them is."""
         afters = {id(job): after for job, after in ready}
-        consignments = self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)])
-        for jobs in consignments:
-            for job in jobs:
-                for part in range(len(job.parts)):
-                    self._note_intent(job, part, afters[id(job)])
-        submissions = {id(jobs[0].of): jobs[0].of for jobs in consignments}.values()
-        entries = [submission.entry for submission in submissions if submission.entry is not None]
-        if entries:
-            entries[0].journal.flush_together([(entry, False) for entry in entries])
-        for submission in submissions:
+        consignments = self._intended(
+            self.engine.arrays.gathered([job for job, after in ready if self._prepare(job, after)]), afters)
+        for submission in {id(jobs[0].of): jobs[0].of for jobs in consignments}.values():
             mine = [jobs for jobs in consignments if jobs[0].of is submission]
             try:
                 if submission.entry is not None:
@@ -82,6 +78,31 @@ class Submitting:
                     self.refused(job, 0, error)
                 continue
             self._submit_each(mine)
+
+    def _intended(self, consignments: Sequence[Sequence[Running]], afters: Mapping[int, Mapping[str, object] | None]
+                  ) -> Sequence[Sequence[Running]]:
+        """Write down what is about to be submitted. Gives it without that for which there is no room under a cap, by
+        what other clients have written until then: nobody writes between the look and the intents."""
+        entries = list({id(job.of): job.of.entry for job, *_ in consignments if job.of.entry is not None}.values())
+        noted = False
+        if entries and self.engine.room.is_capped:
+            with suppress(AccessError), entries[0].journal.together():
+                consignments = self.engine.room.within_caps(consignments)
+                self._note_intents(consignments, afters)
+                noted = True
+                for entry in entries:
+                    entry.flush()
+        if not noted:           # the journal takes nothing now, which the next try tells
+            self._note_intents(consignments, afters)
+        if entries:
+            entries[0].journal.flush_together([(entry, False) for entry in entries])
+        return consignments
+
+    def _note_intents(self, consignments: Sequence[Sequence[Running]],
+                      afters: Mapping[int, Mapping[str, object] | None]) -> None:
+        for job in chain(*consignments):
+            for part in range(len(job.parts)):
+                self._note_intent(job, part, afters[id(job)])
 
     def _submit_each(self, consignments: Sequence[Sequence[Running]]) -> None:
         """Submit jobs in their order, and elements of an array together, until a signal tells to leave or the time is
@@ -163,6 +184,13 @@ class Submitting:
             for part in range(len(jobs[0].parts)):
                 self.submit(jobs[0], part)
 
+    def leave(self) -> None:
+        """Let the next client begin at once what was to be tried again and was not begun: it would wait until a submit
+        command that may be under way must have done its work."""
+        self._leave([job for _, _, job, part in self.later
+                     if id(job) in self._unbegun and not part and (job.together or len(job.parts) == 1)
+                     and not job.ended and job.word == "running"])
+
     def _leave(self, jobs: Sequence[Running]) -> None:
         """Do not submit jobs that are prepared."""
         for job in jobs:
@@ -200,7 +228,7 @@ class Submitting:
         parts = job.plan.parts
         job.prepare(max(len(parts), 1))
         job.waits, job.together = after is not None, job.plan.together
-        job.hold = job.plan.held_there and job.wants_hold is not False
+        job.hold = turns.is_to_be_held(job)
         if not parts:
             self.refused(job, 0, ValueError("it can no longer be planned"))
             return False
@@ -323,7 +351,7 @@ class Submitting:
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""
-        if isinstance(error.__cause__, StagingError):       # before the submit command
+        if _is_before_command(error):
             return False
         backend, psij_job = job.of.executor(), job.parts[part]
         unknown = psij_job is not None and isinstance(backend, Doubts) and backend.may_have_made(psij_job)
@@ -355,6 +383,7 @@ class Submitting:
             pause, due = again or ((pause := self._pause_of(job)), time.monotonic() + pause)
             job.tries = tries = job.tries + 1       # those of other clients count as well
             heapq.heappush(self.later, (due, next(self._order), job, part))
+            (self._unbegun.add if _is_before_command(error) else self._unbegun.discard)(id(job))
             job.of.note(job, "try", {"tries": tries, "pause": pause, "text": f"try {tries + 1} of {self.retries + 1} "
                                      f"in {pause:.1f} s: {error}"}, part)
             self.engine.recording.write_soon()
@@ -397,7 +426,7 @@ class Submitting:
             _, _, job, part = heapq.heappop(self.later)
             if not job.ended and job.word == "running":
                 due.append((job, part))
-        perhaps = self._perhaps_there(due)
+        perhaps = self._perhaps_there([(job, part) for job, part in due if id(job) not in self._unbegun])
         arrays: dict[str, list[Running]] = {}
         for job, part in due:
             if job.sought(part) in perhaps:
@@ -455,6 +484,11 @@ class Submitting:
                                     metadata={"reason": "cancel"})
             for number in range(part, len(job.parts)):
                 self.engine.tell_status(job, number, status)
+
+
+def _is_before_command(error: psij.SubmitException) -> bool:
+    """Whether a submission failed before its submit command ran."""
+    return isinstance(error.__cause__, StagingError)
 
 
 def _most_at_once(jobs: Sequence[Running]) -> int:

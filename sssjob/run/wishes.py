@@ -15,19 +15,20 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 import psij
-from psij.executors.batch._terms import DEEDS
+from psij.executors.batch._terms import DEEDS, MANY
 from sssjob.errors import AccessError
+from sssjob.run.abilities import OrdersMany
 from sssjob.run.changing import changed_parts, tell_manager
 from sssjob.run.history import HOLDS
 from sssjob.run.standing import Running
 
 if TYPE_CHECKING:
-    from psij.executors.batch._terms import AnyOrder
+    from psij.executors.batch._terms import AnyOrder, Order
     from sssjob.run.engine import Engine
 
 __all__ = ["Wishes"]
 
-_AGAIN_S: Final = 5.0       # between two tries to reach a resource manager
+_AGAIN_S: Final = (5.0, 60.0)       # before the second try to reach a resource manager, doubled then, and before any
 _ONCE: Final = ("rerun", "signal")
 
 
@@ -37,7 +38,10 @@ class Wishes:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._open: dict[int, Running] = {}         # by identity: jobs with wishes that have no answer
-        self._pause: dict[int, float] = {}          # by the same: when to try again, by the monotonic clock
+        self._again: dict[int, tuple[float, float]] = {}    # by the same: when to try again (monotonic) after
+                                                            # what pause
+        #: By the identity of the executor and the wish: jobs of which the resource manager is to be told together.
+        self._together: dict[tuple[int, str], list[Running]] = {}
 
     def take(self, job: Running) -> None:
         """Take in what is wanted of a job."""
@@ -62,18 +66,33 @@ class Wishes:
 
     def carry_out(self) -> None:
         """Do what is wanted, as far as it is known how the jobs stand."""
-        for job in list(self._open.values()):
-            while job.wishes and job.of.owned and self._can(job) and self._done(job, job.wishes[0]):
-                pass
-            if not (job.wishes and job.of.owned):
-                del self._open[id(job)]
+        while True:
+            for job in list(self._open.values()):
+                while job.wishes and job.of.owned and self._can(job) and self._done(job, job.wishes[0]):
+                    pass
+                if not (job.wishes and job.of.owned):
+                    del self._open[id(job)]
+            if not self._together:
+                return
+            self._tell_together()
+
+    def _tell_together(self) -> None:
+        """Tell resource managers of what is wanted of many jobs, by few commands."""
+        batches, self._together = self._together, {}
+        for (_, wish), jobs in batches.items():
+            job_of = {psij_job: job for job in jobs for psij_job in _told_parts(job)}
+            backend = cast("OrdersMany", jobs[0].of.executor())
+            failures = backend.order_many(list(job_of), cast("Order", wish))
+            errors = {id(job_of[psij_job]): error for psij_job, error in failures.items()}
+            for job in jobs:
+                self._hear(job, wish, errors.get(id(job)))
 
     def _can(self, job: Running) -> bool:
         if job.ended or job.word == "waiting":
             return True
         all_heard = all(seen.final or (job.parts[part] is not None and self.engine.heard(job, part))
                         for part, seen in enumerate(job.seen))
-        return all_heard and time.monotonic() >= self._pause.get(id(job), 0.0)
+        return all_heard and time.monotonic() >= self._again.get(id(job), (0.0,))[0]
 
     def _done(self, job: Running, wish: str) -> bool:
         """Carry out one wish; whether it has its answer now."""
@@ -110,22 +129,30 @@ class Wishes:
         kind, _, name = wish.partition(" ")
         if kind in _ONCE and not self._begins(job, wish):
             return True
-        act = getattr(job.of.executor(), kind)
+        backend = job.of.executor()
+        if kind in MANY and isinstance(backend, OrdersMany):
+            self._together.setdefault((id(backend), wish), []).append(job)
+            return False
         try:
             if kind == "change":
                 self._answer(job, wish, tell_manager(job, self.engine.adopting.planned(job.of), name))
                 return True
-            for psij_job in job.parts[:1 if job.together else None]:
-                if psij_job is not None:
-                    act(psij_job, *([name] if name else ()))
+            for psij_job in _told_parts(job):
+                getattr(backend, kind)(psij_job, *([name] if name else ()))
         except psij.SubmitException as error:
-            if error.transient and kind not in _ONCE:
-                self.engine.tell(job, str(error))
-                self._pause[id(job)] = time.monotonic() + _AGAIN_S
-                return False
-            self._answer(job, wish, str(error))
-        else:
-            self._answer(job, wish)
+            return self._hear(job, wish, error)
+        return self._hear(job, wish)
+
+    def _hear(self, job: Running, wish: str, error: psij.SubmitException | None = None) -> bool:
+        """What a resource manager has said to a wish; whether it is not to be asked again."""
+        kind = wish.partition(" ")[0]
+        if error is not None and error.transient and kind not in _ONCE:
+            self.engine.tell(job, str(error))
+            pause = min(2 * self._again.get(id(job), (0.0, _AGAIN_S[0] / 2))[1], _AGAIN_S[1])
+            self._again[id(job)] = time.monotonic() + pause, pause
+            return False
+        self._answer(job, wish, "" if error is None else str(error))
+        if error is None:
             job.held_at = time.monotonic() if kind == "hold" else None
         return True
 
@@ -147,9 +174,15 @@ class Wishes:
         return True
 
     def _answer(self, job: Running, wish: str, refusal: str = "") -> None:
+        self._again.pop(id(job), None)
         job.answer(wish, refusal)
         job.of.note(job, "answer", {"wish": wish, "refusal": refusal})
         self.engine.recording.write_soon()
+
+
+def _told_parts(job: Running) -> list[psij.Job]:
+    """The native jobs of which a resource manager is told: that of one that was submitted together is one."""
+    return [part for part in job.parts[:1 if job.together else None] if part is not None]
 
 
 def _refusal(job: Running, wish: str) -> str | None:

@@ -29,6 +29,7 @@ RATES = (
     "granularity = 60\nminimum_duration = 90\nrounding = \"up\"\nVBR Processors 0.001",
     "system_faults = \"free\"\nVBR Duration 0.01\nNBF Queue=batch 1",
     "combine = \"max\"\nVBR Processors 0.01\nVBR NodeCount 0.03",
+    "VBU Energy 2\nVBU CpuDuration 1\nNBF Queue=batch 1",      # of which no element says anything
     "timezone = \"Europe/Berlin\"\nVBR Processors 0.01\nNBM TimeCategory=Night 0.5\n"
     "[[time_category]]\nname = \"Night\"\nfrom = 12:00:00\nto = 12:30:00",
     "VBR Processors 1\n[[price_list]]\nvalid_from = 2026-11-18T12:20:00Z\n"
@@ -112,9 +113,11 @@ def test_elements_that_are_free_are_noted() -> None:
                                    "VBU CpuDuration 1\nNBF Queue=batch 1"])
 def test_what_only_the_sum_is_known_of_is_charged_once(rates: str) -> None:
     """Nobody knows how much of the energy each element used: the array is charged as it stands, fees once."""
-    whole = charge(gathered([element(0, 0, 60, energy=1000), element(1, 0, 60, energy=500)]), rate_set(rates))
+    job = gathered([element(0, 0, 60, energy=1000), element(1, 0, 60, energy=500)])
+    job.set("CpuDuration", 3)
+    whole = charge(job, rate_set(rates))
     assert isinstance(whole, Charge)
-    assert whole.amount == (4 if "Energy" in rates else 1)
+    assert whole.amount == 4
 
 
 def test_times_that_do_not_add_up_are_charged_once() -> None:

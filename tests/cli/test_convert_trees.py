@@ -168,6 +168,7 @@ def test_a_link_in_place_of_a_result_is_replaced(sssjob: Command, tree: Path, tm
     (["scripts", "--out", "out", "--option", "foo=1"], 2, "no option 'foo' of slurm or pbspro"),
     (["scripts", "--out", "out", "--jobs", "0"], 2, "0 is not in the range"),
     (["scripts", "--out", "out", "--report", "no/such/r.json"], 3, "No such file"),
+    (["scripts/a.sh", "--set", "--comment='x"], 2, "--set --comment='x: No closing quotation"),
     (["scripts/a.sh", "--jobs", "2"], 2, "--jobs is for a directory"),
     (["scripts/a.sh", "--report", "r.json"], 2, "--report is for a directory"),
     (["scripts", "--out", "scripts/a.sh/x"], 3, "Not a directory"),

@@ -34,6 +34,11 @@ def compared(one: str, other: str, script: bool = True) -> list[Difference]:
     ("<Requested><NodeCount>2</NodeCount></Requested><TaskGroup><TaskDistribution>4</TaskDistribution></TaskGroup>",
      "<Requested><NodeCount>2</NodeCount></Requested><TaskGroup><TaskCount>8</TaskCount></TaskGroup>"),
     ("<Requested><Processors>8</Processors></Requested>", "<TaskGroup><TaskCount>8</TaskCount></TaskGroup>"),
+    # a chunk is a task, as at every other door; it was one for each of its processors
+    ("<TaskGroup><Extension type='Scheduler' name='ChunkCount'>1</Extension><Requested><Processors>8</Processors>"
+     "</Requested></TaskGroup>",
+     "<NodeCount>1</NodeCount><TaskGroup><TaskCount>1</TaskCount><Requested><Processors>8</Processors></Requested>"
+     "</TaskGroup>"),
     ("<Requested><NodeCount>2</NodeCount><Memory metric='PerNode' units='GB'>4</Memory></Requested>",
      "<Requested><NodeCount>2</NodeCount><Memory metric='Total' units='GB'>8</Memory></Requested>"),
     ("<Requested><NodeCount>2</NodeCount><Processors metric='PerNode'>4</Processors></Requested>",

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,6 +114,21 @@ def test_the_live_view(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(play())
     assert asked == [("cancel", "@1.4"), ("release", "@1")]
+
+
+def test_an_answer_is_about_all_jobs_of_a_group(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group of which jobs were held, "a: it has ended" was told, of its first job."""
+    pytest.importorskip("textual")
+    from sssjob.cli import _top
+
+    answers: list[dict[str, str]] = [{}, {"hold": ""}, {"hold": ""}]
+    jobs = [SimpleNamespace(ended=not each, answers=each, plan=SimpleNamespace(label="a")) for each in answers]
+    monkeypatch.setattr(Client, "ask", lambda self, wish, keys, seconds: jobs[:1] if keys == ["@1.1"] else jobs)
+    app = _top.Top(Client(shelf), 0.05)
+    assert app.asked("hold", "@1.1") == "a: it has ended"
+    assert app.asked("hold", "@1") == "@1: held (2 of 3 jobs); it has ended (1 of 3 jobs)"
+    assert _top._with_short_name(["@1", "first-job-of-twelve"], 1, 12) == ["@1", "first-…welve"]
+    assert _top._with_short_name(["first-job-of", "@1"], 0, 12) == ["first-job-of", "@1"]
 
 
 def test_the_live_view_of_many_jobs(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:

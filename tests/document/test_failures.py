@@ -99,6 +99,18 @@ def test_the_most_specific_clause_counts_wherever_it_stands(words: list[str], da
     assert len(before) <= total and all(before.count(c.name) <= c.most for c in retry.clauses)
 
 
+@pytest.mark.parametrize(("policy", "code", "clause"), [
+    ("exit=2 signal failed", 137, "signal"), ("exit=2 signal", 128, "exit"), ("exit=2 signal", 193, "exit"),
+    ("signal exit(130-140)", 137, "exit(130-140)"), ("exit", 137, "exit"), ("signal", 1, None),
+])
+def test_a_script_whose_program_a_signal_ended_ends_with_a_code_that_is_a_signal(policy: str, code: int,
+                                                                                 clause: str | None) -> None:
+    """Under Slurm and Grid Engine no job ever was of the class, for scripts turn signals into codes."""
+    chosen = Retry.of(policy).clause_for(None, code)
+    assert (chosen.name if chosen is not None else None) == clause
+    assert Retry.of("signal memory").unknown_to(()) == ["memory"]
+
+
 @settings(max_examples=examples(100))
 @given(st.decimals(1, 10**6, places=0), st.decimals("1.1", 100, places=2), st.integers(1, 10**7), st.integers(1, 9))
 def test_amounts_grow_up_to_the_cap_and_never_shrink(start: Decimal, factor: Decimal, most: int, times: int) -> None:

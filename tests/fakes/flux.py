@@ -106,7 +106,7 @@ def job(lab: Lab, arguments: list[str]) -> int:
         lab.say(arguments[1])
         return 0
     if arguments[0] == "urgency":
-        return holding(arguments[2] == "hold", "flux-job: unknown job\n")(lab, arguments[:2])
+        return holding(arguments[2] == "hold", "flux-job: unknown job\n")(lab, arguments[1:2])
     found = lab.job(arguments[1])
     if found is None:
         lab.err.write(f"flux-job: job {arguments[1]} not found\n")

@@ -520,11 +520,13 @@ def condensed(jobs: Iterable[Record], waits: Callable[[Record], bool]) -> list[t
 
 
 def holding(held: bool, gone: str) -> Command:
-    """A command that holds or releases the job of its last argument. gone: what it says of a job that is not there."""
+    """A command that holds or releases the jobs that its arguments name. gone: what it says of one that is not there,
+    with its id."""
+    @each
     def command(lab: Lab, arguments: list[str]) -> int:
         job = lab.job(arguments[-1])
         if job is None or job["end"] is not None:
-            lab.err.write(gone)
+            lab.err.write(f"{gone.rstrip()} {arguments[-1]}\n")
             return 1
         lab.update(job["number"], held=held)
         return 0

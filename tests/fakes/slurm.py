@@ -195,21 +195,22 @@ def scontrol(lab: Lab, arguments: list[str]) -> int:
                 f"\nMaxArraySize            = {lab.settings['array_size']}"
                 "\nSlurmctldHost[0]        = head\nSlurmctldPort           = 6817")
         return 0
-    job = next((job for job in lab.queued() if job["id"] == arguments[-1]), None)
     if arguments[0] in ("release", "uhold"):
-        return holding(arguments[0] == "uhold", "Invalid job id specified\n")(lab, arguments)
+        return holding(arguments[0] == "uhold", "Invalid job id specified\n")(lab, arguments[1].split(","))
     if arguments[0] == "update":
         return changing("Invalid job id specified\n")(lab, arguments[1:])
     if arguments[0] == "requeue":
         return rerunning("Job is pending execution\n")(lab, arguments)
-    if job is None:
+    jobs = [job for job in lab.queued() if arguments[-1] in (job["id"], str(job.get("array")))]
+    if not jobs:
         lab.err.write("slurm_load_jobs error: Invalid job id specified\n")
         return 1
-    of_array = f"ArrayJobId={job['array']} ArrayTaskId={job['element']} " if "array" in job else ""
-    lab.say(f"JobId={job['number']} {of_array}JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
-          f"ExitCode={job['exit'] or 0}:{job['signal']} SubmitTime={_time(job['submit'])} "
-          f"StartTime={_time(job['start'])} EndTime={_time(job['end'])} Partition=batch NodeList=node1 NumNodes=1 "
-          f"NumCPUs=1 Command={job['command']} ")
+    for job in jobs:
+        of_array = f"ArrayJobId={job['array']} ArrayTaskId={job['element']} " if "array" in job else ""
+        lab.say(f"JobId={job['number']} {of_array}JobName={job['name']} JobState={state(job)} Reason=None Restarts=0 "
+                f"ExitCode={job['exit'] or 0}:{job['signal']} SubmitTime={_time(job['submit'])} "
+                f"StartTime={_time(job['start'])} EndTime={_time(job['end'])} Partition=batch NodeList=node1 "
+                f"NumNodes=1 NumCPUs=1 Command={job['command']} ")
     return 0
 
 

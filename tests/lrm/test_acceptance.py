@@ -22,6 +22,9 @@ REFUSED: list[tuple[str, Options, list[str]]] = [
     ("pbspro", [("-N", "x y")], ["-N contains ' '"]),
     ("pbspro", [("-N", "n" * 231)], ["-N has more than 230 characters"]),
     ("pbspro", [("-q", "a,b")], ["-q names several; there is one destination"]),
+    # what its own qsub says, "cannot submit non-rerunable Array Job": of Slurm's --no-requeue with --array came both
+    ("pbspro", [("-J", "0-9"), ("-r", "n"), ("-I", None)],
+     ["-r an array may always be run again", "-I an array is not interactive"]),
     ("pbspro", [("-p", "5000")], ["-p is not from -1024 to 1023"]),
     ("pbspro", [("-l select", "2"), ("-l mem", "4gb"), ("-l ncpus", "2")],
      ["-l ncpus -l ncpus and -l select exclude each other", "-l mem -l mem and -l select exclude each other"]),

@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -556,7 +557,7 @@ def test_system_is_out_of_something(theirs: Stand, monkeypatch: pytest.MonkeyPat
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", fail)
+        patch.setattr(os, "posix_spawn", fail)
         with pytest.raises(SubmitException, match=os.strerror(number)) as raised:
             theirs.executor.submit(a_job("true"))
     assert raised.value.transient is transient and theirs.files() == []
@@ -881,6 +882,39 @@ def test_command_that_does_not_exist() -> None:
         run(["/nonexistent/command"], 5)
 
 
+def test_commands_are_looked_for_in_the_path_that_they_get(tmp_path: Path) -> None:
+    """What cannot be executed there is passed over, and told where nothing else can be."""
+    (tmp_path / "told").mkdir()
+    (tmp_path / "last").mkdir()
+    (tmp_path / "told" / "qwords").touch()
+    environment = {b"PATH": f"{tmp_path}/none:{tmp_path}/told:{tmp_path}/last:/bin".encode()}
+    with pytest.raises(PermissionError, match="qwords"):
+        run(["qwords"], 5, environment)
+    with pytest.raises(FileNotFoundError, match="qunknown"):
+        run(["qunknown"], 5, environment)
+    (tmp_path / "last" / "qwords").write_text("#!/bin/sh\necho \"$PATH\"\n")
+    (tmp_path / "last" / "qwords").chmod(0o755)
+    assert run(["qwords"], 5, environment).stdout.strip().encode() == environment[b"PATH"]
+
+
+def test_commands_get_three_streams_of_ours_and_nothing_else() -> None:
+    """Descriptors that this program has inherited are not theirs, nor the signals that Python ignores; they have their
+    streams where this program has closed its own."""
+    program = """if True:
+        import os, sys
+        from psij.executors.batch._command import run
+        os.dup2(2, 77)
+        report = os.dup(1)
+        os.closerange(0, 3)
+        result = run(["/bin/sh", "-c", "echo err >&2; cat; ls /proc/$$/fd; grep SigIgn /proc/$$/status"], 20)
+        os.write(report, repr(result).encode())
+    """
+    result = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "stdout='0\\n1\\n2\\n" in result and "stderr='err\\n'" in result
+    ignored = int(result.partition("SigIgn:\\t")[2][:16], 16)
+    assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
+
+
 # --- files ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -948,6 +982,7 @@ def test_output_tail(tmp_path: Path) -> None:
 DONE = JobStatus(C, metadata={"native_state": "DONE", "end_time": 5.0, "nodes": None})
 RUNS = JobStatus(A, metadata={"native_state": "RUN", "start_time": 1.0})
 FELL = JobStatus(F, metadata={"reason": "node-failure"})
+SLAIN = JobStatus(F, exit_code=137, metadata={"reason": "signal", "signal": 9})
 NOTHING = Evidence(queue=RUNS, missed=1)
 
 
@@ -979,6 +1014,15 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": JobStatus(X)}, exit=ExitFile(0)), X, None, None),
     (replace(NOTHING, records={"acct": JobStatus(F, exit_code=137, metadata={"signal": 9})}, exit=ExitFile(1)), F, 137,
      "acct"),
+    # a script that outlives its program writes down by which signal of our cancel that was killed, whoever tells first
+    *((replace(NOTHING, canceled=canceled, wanted=not canceled, missed=2, waited_s=11, exit=ExitFile(code),
+               records=records), X, None, None)
+      for code in (143, 137) for canceled in (True, False) for records in (
+          {}, {"acct": JobStatus(F, exit_code=code)}, {"acct": SLAIN})),
+    (replace(NOTHING, canceled=True, records={"acct": JobStatus(F, exit_code=143)}), X, None, None),
+    (replace(NOTHING, missed=2, waited_s=11, exit=ExitFile(143)), F, 143, "exit-file"),          # nobody asked for it
+    (replace(NOTHING, canceled=True, records={"acct": SLAIN}, exit=ExitFile(0)), C, 0, "exit-file"),   # it ended before
+    (replace(NOTHING, canceled=True, records={"acct": SLAIN}, exit=ExitFile(3)), F, 3, "exit-file"),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "timeout"})}, exit=ExitFile(0)), F, None, None),
     (replace(NOTHING, records={"acct": JobStatus(F, metadata={"reason": "unknown-exit"})}, exit=ExitFile(0)), C, 0,
      "exit-file"),

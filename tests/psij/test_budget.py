@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,26 @@ def test_no_minute_has_more_than_it_may(monkeypatch: pytest.MonkeyPatch, a_minut
     assert at_once == max(int(a_minute * 0.3), 1)
     assert max(sum(begin <= when < begin + 60 for when in asked) for begin in asked) <= a_minute + 1
     assert len(asked) >= 0.65 * a_minute * 5
+
+
+def test_accounting_is_asked_right_after_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where jobs end all the time both wait for the same questions: the queue was asked several times in a row, and the
+    ends that it showed were told three questions later."""
+    now = 1000.0
+    monkeypatch.setattr("psij.executors.batch._budget.time.monotonic", lambda: now)
+    budget = Budget()
+    asked: list[tuple[str, float]] = []
+    while now < 1300.0:
+        of_ends = bool(asked) and asked[-1][0] == "queue"
+        waits = {"queue": budget.wait_s(20.0, 1), "ends": budget.wait_s(20.0, 0 if of_ends else 2)}
+        name = min(waits, key=waits.__getitem__)
+        if waits[name] > 0:
+            now += waits[name] + 1e-9
+            continue
+        budget.spend()
+        asked.append((name, now))
+    pauses = [after[1] - before[1] for before, after in itertools.pairwise(asked[10:]) if after[0] == "ends"]
+    assert len(pauses) > 30 and max(pauses) < 0.01
 
 
 def test_what_was_spent_while_nobody_counted_is_not_owed() -> None:

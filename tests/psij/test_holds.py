@@ -77,6 +77,25 @@ def test_a_job_that_waits_is_held_and_released(manager: Manager, quick: Stand) -
         act(job)
 
 
+def test_many_jobs_are_held_and_released_by_few_commands(manager: Manager, quick: Stand) -> None:
+    """`hold` of an array of 1,000 took a command for each element, and most of them began meanwhile. What has ended is
+    told alone; where a manager takes one id only, each job is."""
+    quick.lab.set(wait=600)
+    jobs = [a_job("exit 3") for _ in range(5)]
+    for job in jobs:
+        quick.executor.submit(job)
+    quick.lab.cancel(quick.lab.jobs()[4])
+    before = len(quick.lab.all_calls())
+    failed = quick.executor.order_many(jobs, "hold")
+    orders = [words for words in quick.lab.all_calls()[before:] if {"hold", "uhold"} & set(words) or "hold" in words[0]
+              or words[0] == "bstop"]
+    assert set(failed) <= {jobs[4]} and [job["held"] for job in quick.lab.jobs()[:4]] == [True] * 4
+    assert len(orders) <= (5 if "flux" in orders[0][0] else 3), orders
+    assert quick.executor.order_many(jobs[:4], "release") == {}
+    assert not any(job["held"] for job in quick.lab.jobs())
+    assert quick.executor.cancel_many(jobs[:4]) == {} and {ended(job).state.name for job in jobs[:4]} == {"CANCELED"}
+
+
 def test_a_job_that_was_not_submitted_is_refused(manager: Manager, quick: Stand) -> None:
     """There is nothing yet that the manager could be told of; trying again may help."""
     for act in (quick.executor.hold, quick.executor.release):

@@ -102,7 +102,8 @@ def test_no_answers() -> None:
         executor.parse_status_output(1, "Error: can't find address of local schedd")
     with pytest.raises(SourceOffError):
         parse_history(1, "Error: No history file is defined")
-    assert executor.parse_status_output(0, '[{"ClusterId": "1"}, 5, {"ProcId": 1}]') == {}
+    with pytest.raises(ValueError, match="tells of no job"):
+        executor.parse_status_output(0, '[{"ClusterId": "1"}, 5, {"ProcId": 1}]')
 
 
 # --- on the stand-in -------------------------------------------------------------------------------------------------

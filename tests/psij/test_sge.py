@@ -150,6 +150,27 @@ def test_recorded_unknown() -> None:
             SGEJobExecutor().parse_status_output(0, text)
     with pytest.raises(RuntimeError):
         parse_qacct(1, "error: commlib error")
+    assert parse_qacct(0, "Total System Usage\n    WALLCLOCK         UTIME\n") == {}      # of a file without a record
+
+
+def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """180 jobs that ended in a minute cost 184 commands, each of which read the whole file. Where that does not lie
+    here, or has no record of a job, each job is asked for."""
+    each = [["env", "TZ=UTC0", "qacct", "-j", number] for number in ("37", "9")]
+    monkeypatch.setenv("SGE_ROOT", str(tmp_path))
+    executor = SGEJobExecutor()
+    assert [source.commands for source in executor._sources(["37.1", "37.2", "9"])] == [each, []]
+    cell = tmp_path / "default/common"
+    cell.mkdir(parents=True)
+    lines = [f"q:host:group:me:{job}:me:1:0\n" for job in ("37:1", "x:37", "y:137", "z:9")]
+    (cell / "accounting").write_text("# a comment\n" + "".join(lines))
+    (program := tmp_path / "qacct").write_text('#!/bin/sh\necho "$@"\nexec cat "$3"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    first, later = executor._sources(["37.1", "37.2", "9"])
+    assert (later.commands, later.late, len(first.commands)) == (each, True, 1)
+    assert executor._run_command(first.commands[0]) == f"-j -f /dev/stdin\n{lines[1]}{lines[3]}"
+    assert executor._sources(["9"])[0].commands == each[1:]
 
 
 @pytest.mark.parametrize(("letters", "state", "phase"), [

@@ -153,7 +153,7 @@ def test_recorded_accounting() -> None:
     assert (two["gpus"], two["processors"], two["nodes"]) == (4, 4, ["node2", "node3"])
     assert (suspended["wall_seconds"], suspended["suspend_seconds"]) == (19, 1)
     assert pending == {"native_state": "CANCELLED by 0", "submit_time": 1795280145, "queue": "batch",
-                       "end_time": 1795280147}
+                       "end_time": 1795280147, "starts": 0}
 
 
 def test_recorded_attempts() -> None:

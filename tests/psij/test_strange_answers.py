@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from psij import JobStatus
-from psij.executors.batch._identity import Whose
+from psij.executors.batch._followed import LastAnswer
+from psij.executors.batch._identity import Identity, Whose
+from psij.executors.batch._sound import sound
 from psij.executors.batch._terms import Source
 from tests.psij.batch_support import Stand, ended, quick_stand, runs
 from tests.psij.managers import MANAGERS, Manager
@@ -132,6 +134,59 @@ def test_what_is_left_of_a_cut_answer_is_as_the_whole_one_says(answers: dict[str
                 wrong += [(name, out[:end][-40:], status) for native_id, status in parse(0, out[:end]).items()
                           if truth.get(native_id) != _all_of(status)]
     assert wrong == []
+
+
+def test_what_no_job_can_have_is_no_fact(answers: dict[str, tuple[Parse, str]]) -> None:
+    """Times of another age, names in which bytes are broken, and a record that stands there twice: what is left of each
+    status is as the whole answer says, or is not there."""
+    wrong = []
+    for name, (parse, out) in answers.items():
+        truth = {native_id: _facts_of(status) for native_id, status in parse(0, out).items()}
+        for how, text in _damaged(out):
+            with suppress(Exception):       # it is no answer
+                wrong += [(name, how, key, value) for native_id, status in parse(0, text).items()
+                          for key, value in _facts_of(status).items()
+                          if native_id in truth and key in _FACTS and truth[native_id].get(key) != value]
+    assert wrong == []
+
+
+_FACTS = ("submit_time", "start_time", "end_time", "nodes", "queue", "account", "qos", "machine", "starts", "attempts",
+          "cpu_seconds", "processors", "node_count", "wall_seconds")
+
+
+def _facts_of(status: JobStatus) -> Mapping[str, Any]:
+    return sound(status, Identity(since=time.time() - 60), time.time())[0].metadata or {}
+
+
+def _damaged(out: str) -> Iterator[tuple[str, str]]:
+    """Ways to damage an answer so that it still has its form."""
+    for year, seconds in ("1969", -31536000), ("1970", 0), ("9999", 253370764800):
+        yield year, re.sub(r"\b20\d\d\b", year, re.sub(r"\b1[789]\d{8}(\.\d+)?\b", str(seconds), out))
+    for odd in ("\0", "\udcff", "\x1b", "\u202e", "\x85"):
+        yield from ((f"{odd!r} at {word.end()}", f"{out[:word.end()]}{odd}{out[word.end():]}")
+                    for word in re.finditer(r"[a-z](?=[a-z])(?<=[^a-z].)", out))
+    yield "twice", out + out
+    yield "each line twice", "".join(line * 2 for line in out.splitlines(keepends=True))
+    for odd_json in ('"x"', "{}", "[1]", "true", "1e400", "9" * 30):
+        yield f"numbers are {odd_json}", re.sub(r"(?<=: )[\d.]+(?=[,}])", odd_json, out)
+
+
+def test_an_answer_in_another_form_lists_nobody(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no line, element or object is a job that can be understood, that is no list without our job in it."""
+    job = runs(stand)
+    executor = stand.executor
+    command = executor.get_status_command([job.native_id or ""])
+    out = executor._ask(command)[1]
+    for how, text in (("lower case", re.sub(r"^.*\bjobid\b.*\n(?=\d)", "", out.lower())),
+                      ("a page", "<html>503</html>"), ("other digits", re.sub(r"(?m)^\d+(?=\|)", "\u0661", out))):
+        monkeypatch.setattr(executor, "_ask", lambda command, text=text: (0, text))
+        for form in range(len(getattr(executor, "_FORMS", ("only",)))):
+            vars(executor).update({"_form": form} if hasattr(executor, "_form") else {})
+            try:
+                listed_ids = executor._ask_queue(command, LastAnswer([job.native_id or ""]))
+            except Exception:       # it is no answer
+                continue
+            assert job.native_id in listed_ids, (how, form)
 
 
 def _all_of(status: JobStatus) -> tuple[Any, ...]:

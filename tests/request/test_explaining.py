@@ -110,8 +110,14 @@ Job job-1 asks for:
 @pytest.mark.parametrize(("text", "totals"), [
     ("<NodeCount>2</NodeCount><TaskDistribution type='TasksPerNode'>4</TaskDistribution>",
      ["Processors 8: 8 tasks", "tasks 8: 4 on each of 2 nodes"]),
+    ("<TaskDistribution type='TasksPerNode'>4</TaskDistribution>",
+     ["NodeCount 1: 4 tasks, 4 on a node", "Processors 4: 4 tasks", "tasks 4: 4 on a node"]),
     ("<Processors>8</Processors><TaskDistribution type='ProcessorsPerTask'>2</TaskDistribution>",
      ["tasks 4: 8 processors, 2 a task"]),
+    # several chunks may be on several nodes, of which each has as much, though there is but one task
+    ("<Memory metric='PerNode' units='GB'>1</Memory><Extension name='ChunkCount' type='Scheduler'>2</Extension>"
+     "<TaskGroup><TaskCount>1</TaskCount><TaskDefaults><Processors>1</Processors></TaskDefaults></TaskGroup>",
+     ["Processors 2: one in each of 2 chunks", "Memory at least 1 GB: Memory 1 GB PerNode"]),
     ("<TaskDistribution>{1,4}{2}{3,5}</TaskDistribution>",
      ["NodeCount 3: the nodes of the geometry", "Processors 5: 5 tasks", "tasks 5: 5 of the geometry"]),
     ("<Memory metric='PerNode' units='GB'>4</Memory>", ["Memory at least 4 GB: Memory 4 GB PerNode"]),

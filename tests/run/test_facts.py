@@ -17,6 +17,7 @@ import pytest
 from psij import JobState, JobStatus
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile, node_names
+from psij.executors.batch._late import complete
 from psij.executors.batch._news import add_nodes, add_starts, kept
 from psij.executors.batch._sge_records import parse_qacct
 from psij.executors.batch._slurm_records import parse_sacct
@@ -312,7 +313,7 @@ def test_slaves_and_runs(blocks: list[tuple[str, str]], starts: int, cpu: int) -
     known = parse_qacct(0, text)["7"].metadata or {}
     assert (known["starts"], known["cpu_seconds"], len(known.get("attempts", [1]))) == (starts, cpu, starts)
     again = "".join(block(*one, granted_pe="NONE") for one in blocks)
-    assert (parse_qacct(0, again)["7"].metadata or {})["starts"] == len(blocks)
+    assert (parse_qacct(0, again)["7"].metadata or {})["starts"] == len(set(blocks))      # one that comes twice is one
 
 
 def test_a_rerun_of_grid_engine_shows_every_attempt() -> None:
@@ -454,6 +455,44 @@ def test_more_starts_than_accounting_tells() -> None:
     assert known["starts"] == 3
     status = JobStatus(C, metadata=known)
     assert [d.text for d in disagreements(status)] == ["StartCount: start-record says 3, sacct 1; the former counts"]
+
+
+def test_a_job_that_the_queue_alone_saw_begin() -> None:
+    """Grid Engine shows a job in state t while it hands it to the node, whose daemon was killed (seen on a real one): a
+    charge for 17 s was told of a job that never ran. Accounting has no start, and the job has recorded none."""
+    queue = JobStatus(A, metadata={"native_state": "dt", "start_time": 1795824799.0, "nodes": ["h"], "node_count": 1,
+                                   "processors": 1, "phase": "CANCELING"})
+    never = parse_qacct(0, block("10:00:01", "10:00:02", failed="21  : in recognizing job", hostname="UNKNOWN",
+                                 start_time="-/-", end_time="-/-", ru_wallclock="0s", cpu="0.000s"))["7"]
+    status = decide(Evidence(queue=queue, records={"qacct": never}, missed=2, canceled=True), 10, 60)
+    assert status is not None
+    add_starts(status.metadata or {}, 1, "queue")
+    assert [d.text for d in disagreements(status)] == ["StartCount: qacct says 0, queue 1; the former counts"]
+    seen, job = Seen(), job_of()
+    for each in (queue, status):
+        seen.take(each)
+        facts.record(job, [seen], job_of())
+    assert lines(job, "StartTime", "StartCount", "Delivered", "StatusMessage") == [
+        "<StatusMessage>cancel: Grid Engine says in recognizing job</StatusMessage>"]
+    late = complete(JobStatus(X, 1795824816.0, "canceled on request", metadata={
+        **(queue.metadata or {}), "starts": 1,
+        "sources": {"state": "cancel", "start_time": "queue", "starts": "queue"}}), {"qacct": never}, {})
+    assert late is not None and "start_time" not in (late.metadata or {})
+
+
+def test_a_job_that_accounting_never_saw_begin() -> None:
+    """Slurm's controller was killed as the job began, and when it was started again cancelled it as one that waits
+    (seen on a real one). The job's own record has the start; until when it ran is not known, so nothing is charged."""
+    queue = JobStatus(A, metadata={"start_time": 1795289565.0, "nodes": ["node1"], "node_count": 1, "processors": 1})
+    status = slurm("5", queue=queue, in_queue=False, missed=2, canceled=True)
+    add_starts(status.metadata or {}, 1, "start-record")
+    assert [d.text for d in disagreements(status) if d.other_source == "sacct"] == [
+        "StartCount: start-record says 1, sacct 0; the former counts, and for how long it had its nodes is not known"]
+    assert lines(filled(status), "StartTime", "StartCount", "EndTime", "Duration", "Node>") == [
+        "<StartTime>1795289565</StartTime>", "<StartCount>1</StartCount>", "<EndTime>1795289570</EndTime>",
+        "<Node>node1</Node>"]
+    never = slurm("5", queue=JobStatus(JobState.QUEUED, metadata={"submit_time": 1795289570.0}))
+    assert list(disagreements(never)) == [] and lines(filled(never), "StartTime", "StartCount", "Delivered") == []
 
 
 def test_annotate() -> None:

@@ -161,6 +161,15 @@ def test_who_waits_may_promise_it_too_and_the_same_is_done_once(desk: Desk) -> N
     assert desk.client().journal.entry(1).ended is not None
 
 
+def test_a_request_that_is_repeated_promises_it_too(desk: Desk) -> None:
+    """The jobs are those of the first one, which promised nothing: what the second one promised was forgotten."""
+    for hooks in ((), (TELL,), (TELL,)):
+        desk.client().submit(read_document(shell("true").encode()), desk.executor, cwd=desk.folder, request="r",
+                             on_end=[hook_of(hook) for hook in hooks])
+        desk.wait("a")
+    assert len(told(desk)) == 1
+
+
 def test_a_job_that_had_ended_before_anybody_asked(slurm: Desk) -> None:
     slurm.submit(shell("true"))
     slurm.wait("a")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from sssjob.conversion.settings import Settings, read_config
 from sssjob.run import room
+from sssjob.run.arrays import Arrays
 from sssjob.run.caps import Caps, caps_of
+from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.run.support import FAKES, Desk, desk_on, group, shell
 
@@ -136,6 +138,16 @@ def test_one_full_queue_does_not_close_the_others(slurm: Desk) -> None:
     assert [job.word for job in made.jobs] == ["waiting", "waiting", "running"]
 
 
+def test_a_limit_that_queues_share_lets_no_queue_starve(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end of a job of the other queue was followed by one of that queue, and the first job of this one, which was
+    offered after pauses alone, found the manager full until all others had run."""
+    monkeypatch.setattr(room, "_SHARED", 1.0)
+    names = ["x0", "x1", "x2", "y", *(f"x{n}" for n in range(3, 9))]
+    desk.submit(group(*(shell("sleep 0.2", f"<Queue>{name[0]}</Queue>", name=name) for name in names)), retries=0)
+    assert set(desk.wait("g").values()) == {("done", 0)} and desk.lab is not None
+    assert [job["name"] for job in desk.lab.jobs()].index("y") < 7
+
+
 def test_a_cap_of_a_submission(slurm: Desk) -> None:
     """Never more than three at once, whichever client goes on with it."""
     submission = slurm.submit(several(8, "sleep 0.2"), max_queued=3)
@@ -173,6 +185,34 @@ def test_the_users_own_caps(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     submission = slurm.submit(shell("true", name="c"))
     assert submission.jobs[0].held_for == "of slurm no more than 2 may be in flight" and in_queue(slurm) == 2
     assert slurm.wait("c") == {"c": ("done", 0)}
+
+
+def test_clients_that_submit_at_the_same_moment_keep_to_the_cap(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One submits while the other has counted and has not written down what it is about to submit: three clients at
+    once had fifteen jobs in the queue where five were allowed."""
+    monkeypatch.setenv("SSSJOB_MAX_QUEUED", "3")
+    gathered = Arrays.gathered
+
+    def meanwhile(self: Arrays, jobs: Sequence[Running]) -> list[list[Running]]:
+        monkeypatch.setattr(Arrays, "gathered", gathered)
+        slurm.submit(group(shell("sleep 2", name="a"), shell("sleep 2", name="b")))
+        return gathered(self, jobs)
+
+    monkeypatch.setattr(Arrays, "gathered", meanwhile)
+    submission = slurm.submit(several(3))
+    assert [job.word for job in submission.jobs] == ["running", "waiting", "waiting"] and in_queue(slurm) == 3
+    assert set(slurm.wait("@1").values()) == {("done", 0)}
+
+
+def test_what_a_killed_client_was_about_to_submit_counts(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be in the queue. Who waits for the room looks after it, so that it does not fill the cap for ever."""
+    monkeypatch.setenv("SSSJOB_MAX_QUEUED", "2")
+    assert slurm.lab is not None
+    slurm.lab.fault("sbatch", kill="before")
+    slurm.killed(lambda: slurm.submit(group(shell("true", name="a"), shell("true", name="b"))))
+    submission = slurm.submit(shell("true", name="c"))
+    assert submission.jobs[0].held_for == "of slurm no more than 2 may be in flight"
+    assert slurm.wait("c") == {"c": ("done", 0)} and slurm.wait("a", "b") == dict.fromkeys("ab", ("done", 0))
 
 
 def test_the_process_that_looks_after_jobs_of_this_machine_keeps_to_caps(

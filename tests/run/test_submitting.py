@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from psij import Job
-from psij.exceptions import InvalidJobException
+from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors._local_staging import StagingError
 from psij.executors.batch._staging import BatchStaging
 from psij.executors.batch.slurm import SlurmJobExecutor
 from sssjob.cli._journal import ended_badly
+from sssjob.run.adopting import Adopting
 from sssjob.run.submitting import Submitting
 from tests.run.support import Desk, desk_on, group, shell
 
@@ -197,6 +199,35 @@ def test_staging_does_not_hold_up_what_is_noted(desk: Desk, monkeypatch: pytest.
                                              name="b")))
     assert seen == ["script a", "command", "answer", "known a", "script b", "command", "answer", "known b"]
     assert set(desk.wait("g").values()) == {("done", 0)} and desk.text("in") == "x"
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_line_that_is_cut_while_files_are_brought_keeps_nobody_waiting(
+        desk: Desk, monkeypatch: pytest.MonkeyPatch, leaves: bool) -> None:
+    """No submit command ran, so the manager, which does not answer either, is not asked whether it has the job, and the
+    next client need not wait until a command must have done its work: it waited a minute."""
+    assert desk.lab is not None
+    desk.lab.fault("squeue", times=-1, exit=1, stderr="squeue: error: Unable to contact slurm controller")
+    cuts, bring = [True], BatchStaging.bring
+
+    def brought(self: BatchStaging, job: Job, *more: Any) -> bool:
+        if not cuts:
+            return bring(self, job, *more)
+        cuts.clear()
+        if leaves:
+            os.kill(os.getpid(), signal.SIGTERM)
+        error = StagingError("stage-in", "the line was lost", transient=True, away=True)
+        raise SubmitException("The job was not submitted", error, transient=True) from error
+
+    monkeypatch.setattr(BatchStaging, "bring", brought)
+    (desk.folder / "data").write_text("x")
+    files = json.dumps({"source": f"file://{desk.folder}/data", "target": f"{desk.folder}/in"})
+    submission = desk.submit(shell("cat in > o", f"<Extension type='PSIJ' name='StageIn'>{files}</Extension>"))
+    assert submission.jobs[0].word == ("waiting" if leaves else "running") and len(desk.events("a", "try")) == 1
+    assert [len(desk.lab.calls("sbatch")), submission.jobs[0].references] == ([0, []] if leaves else [1, ["1"]])
+    desk.lab.heal("squeue")
+    monkeypatch.setattr(Adopting, "_grace_over", lambda *_: False)
+    assert desk.wait("a") == {"a": ("done", 0)} and len(desk.lab.calls("sbatch")) == 1
 
 
 @pytest.mark.parametrize(("identifier", "more", "name"), [

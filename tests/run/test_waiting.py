@@ -218,6 +218,23 @@ def test_what_a_manager_says_in_lines_is_told_in_one(desk: Desk) -> None:
     desk.lab.heal("squeue")
 
 
+def test_broken_bytes_and_odd_times_of_an_answer_keep_no_end_back(slurm: Desk) -> None:
+    """No journal and no document can hold such bytes: the submission could not be written any more, by any client. The
+    time comes from a source that has a true one, and what was left out is said."""
+    assert slurm.lab is not None
+    slurm.lab.fault("sbatch", stderr="sbatch: error: Not \udcff\x1b here\n", exit=1)
+    slurm.submit(shell("true", name="b"))
+    slurm.lab.fault("squeue", times=-1, edit=[[r"\|None\|", "|Res\udcffources|"], [r"\|batch\|", "|bat\x01ch|"]])
+    slurm.lab.fault("sacct", times=-1, edit=[[r"\|\d{10}\|(?=\d{10}\|\d+\|00:)", "|86400|"],
+                                             [r"\|batch\|", "|b\udcff|"]])
+    slurm.lab.set(wait=0.5)
+    slurm.submit(shell("exit 3"))
+    assert slurm.wait("b", "a") == {"b": ("failed", None), "a": ("failed", 3)}
+    job = slurm.job("a")
+    assert job.seen[0].started is not None and abs(job.seen[0].started - time.time()) < 100
+    assert job.not_its_own == ["left out, as about another job: sacct says that start_time 86400.0 is no time of it"]
+
+
 def test_an_end_is_asked_for_until_the_manager_answers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was given up, and a job that had been cancelled before, by a client that died, was lost without accounting."""
     monkeypatch.setattr("sssjob.run.ending._PAUSE_S", 0.05)

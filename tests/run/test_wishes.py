@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from psij import Job, SubmitException
 from sssjob.errors import UsageError
 from sssjob.run.history import Event
 from sssjob.run.standing import Running
+from sssjob.run.wishes import Wishes
 from tests.gate import until_there
 from tests.run.support import Desk, after, desk_on, eventually, group, shell
 
@@ -32,8 +35,13 @@ def state(desk: Desk, name: str) -> tuple[str, str]:
 
 
 def test_what_was_not_submitted_yet_is_held_in_the_journal(desk: Desk) -> None:
-    """b waits for a by our own means, because of its code; held, it does not start when a has ended as it should."""
-    desk.submit(group(shell(f"{GATE}; exit 2"), shell("echo b > b", after("a", "OnExit", 2), name="b")))
+    """b waits for a by our own means, because of its code; held, it does not start when a has ended as it should. The
+    hold that the document of c asks for shows too, although the resource manager is to hold it and has no such job yet.
+    """
+    desk.submit(group(shell(f"{GATE}; exit 2"), shell("echo b > b", after("a", "OnExit", 2), name="b"),
+                      shell("true", HELD, after("a", "OnExit", 3), name="c")))
+    assert state(desk, "c") == ("Hold", "Hold")
+    assert asked(desk, "release", "c") == {"c": ""} and state(desk, "c") == ("Idle", "Idle")
     assert asked(desk, "hold", "b") == {"b": ""}
     assert state(desk, "b") == ("Hold", "Hold")
     (desk.folder / "go").touch()
@@ -161,6 +169,21 @@ def test_a_wish_outlives_a_manager_that_is_silent(managed: Desk) -> None:
     managed.lab.heal(command)
     managed.client().look([managed.client().journal.entry(1)])
     assert managed.lab.jobs()[0]["held"] and managed.job("a").answers == {"hold": ""}
+
+
+def test_what_cannot_be_changed_now_is_tried_later_and_later() -> None:
+    """A Slurm that was killed may refuse to change a job for ever, 5 s after it was asked (seen on a real one): the
+    client that looked after many jobs did nothing else."""
+    def hold(job: Job) -> None:
+        raise SubmitException("Job update not available right now, try again in a bit", transient=True)
+
+    wishes, pauses = Wishes(cast(Any, SimpleNamespace(tell=lambda *_: None))), list[float]()
+    of = SimpleNamespace(executor=lambda: SimpleNamespace(hold=hold))
+    job = SimpleNamespace(of=of, parts=[Job()], together=False)
+    for _ in range(6):
+        assert not wishes._natively(cast(Any, job), "hold")
+        pauses.append(wishes._again[id(job)][1])
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
 
 
 def test_wishes_that_a_killed_client_left(desk: Desk) -> None:

@@ -591,18 +591,24 @@ class Cluster:
                              "MaxArraySize            = 1001\n")
         order = {"uhold": "hold"}.get(arguments[0], arguments[0])
         if order != "show":
-            wrong = self._order(order, self.find_all(arguments[-1]), "Invalid job id specified")
-            return Answer(int(bool(wrong)), "", f"{wrong} for job {arguments[-1]}\n" if wrong else "")
-        job = self.find(arguments[-1])
-        if job is None or self._dropped(job):
+            refusals = [(native_id, self._order(order, self.find_all(native_id), "Invalid job id specified"))
+                        for native_id in arguments[-1].split(",")]
+            said = "".join(f"{refusal} for job {native_id}\n" for native_id, refusal in refusals if refusal)
+            return Answer(int(bool(said)), "", said)
+        jobs = [job for job in self.find_all(arguments[-1]) if not self._dropped(job)]
+        if not jobs:
             return Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+        return Answer(0, "".join(map(self._shown_job, jobs)))
+
+    def _shown_job(self, job: NativeJob) -> str:
+        """The line of `scontrol -o show job`."""
         values, run = self._queued(job), job.life
         element = f"ArrayJobId={job.array} ArrayTaskId={job.element} " if job.array else ""
-        return Answer(0, f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "
-                         f"JobState={job.state} Reason={values['%r']} Restarts={max(len(job.runs) - 1, 0)} "
-                         f"ExitCode={job.exit}:{job.signal} SubmitTime={values['%V']} StartTime={values['%S']} "
-                         f"EndTime={values['%e']} Partition=batch NodeList={'node1' if run else '(null)'} NumNodes=1 "
-                         f"NumCPUs=1 Command={job.script} Comment={job.comment} \n")
+        return (f"JobId={job.number} {element}JobName={job.name} UserId={name_of(job.user)}({job.user}) "
+                f"JobState={job.state} Reason={values['%r']} Restarts={max(len(job.runs) - 1, 0)} "
+                f"ExitCode={job.exit}:{job.signal} SubmitTime={values['%V']} StartTime={values['%S']} "
+                f"EndTime={values['%e']} Partition=batch NodeList={'node1' if run else '(null)'} NumNodes=1 "
+                f"NumCPUs=1 Command={job.script} Comment={job.comment} \n")
 
 
 _HEADERS: dict[str, Any] = {

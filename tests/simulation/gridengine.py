@@ -87,17 +87,21 @@ class GridEngine(Cluster):
 
     def qhold(self, arguments: list[str]) -> Answer:
         """Keep jobs from starting: those that run already are only not started again."""
-        return self._ordered("hold", arguments[-1], "modified hold of job {}\n")
+        return self._ordered("hold", arguments, "modified hold of job {}\n")
 
     def qrls(self, arguments: list[str]) -> Answer:
         """End such a hold."""
-        return self._ordered("release", arguments[-1], "modified hold of job {}\n")
+        return self._ordered("release", arguments, "modified hold of job {}\n")
 
     def qmod(self, arguments: list[str]) -> Answer:
         """Have a job that runs begin anew."""
-        return self._ordered("requeue", arguments[-1], "Pushed rescheduling of job {} on host node1\n")
+        return self._ordered("requeue", arguments[-1:], "Pushed rescheduling of job {} on host node1\n")
 
-    def _ordered(self, order: str, native_id: str, words: str) -> Answer:
+    def _ordered(self, order: str, native_ids: list[str], words: str) -> Answer:
+        answers = [self._ordered_one(order, native_id, words) for native_id in native_ids]
+        return Answer(max(answer.exit_code for answer in answers), "".join(answer.stdout for answer in answers))
+
+    def _ordered_one(self, order: str, native_id: str, words: str) -> Answer:
         wrong = self._order(order, [job for job in self.find_all(native_id) if not job.over], "job does not exist")
         if order == "requeue" and wrong == "job does not exist":
             return Answer(1, f'invalid queue or job "{native_id}"\n')

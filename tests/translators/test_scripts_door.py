@@ -67,7 +67,7 @@ def test_a_plain_row_cannot_hold_file_names(tag: str) -> None:
     ("slurm", "#SBATCH -o f\n#SBATCH -e g\n", ["#COBALT -o f", "#COBALT -e g"], ""),
     # the stream that leads has no file: it goes into that of the manager, never into the file of the one that follows
     ("pbspro", "#PBS -j oe\n#PBS -e b\n", ["#COBALT -o %jobid%.output", "#COBALT -e %jobid%.output"],
-     "ErrorFile: both streams are sent to the same file"),
+     "ErrorFile: both streams are sent to %jobid%.output, which Mine itself makes for OutputFile"),
 ])
 def test_streams_that_the_source_joins(known: dict[str, Dialect], source: str, directives: str, expected: list[str],
                                        words: str) -> None:

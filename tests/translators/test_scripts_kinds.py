@@ -279,7 +279,8 @@ def test_a_script_that_writes_scripts_is_told(source: str, body: str, places: li
 
 
 @pytest.mark.parametrize(("source", "target", "directive", "written", "messages"), [
-    ("pbspro", "slurm", "#PBS -q gpu@srv.site\n", "#SBATCH --partition=gpu\n#SBATCH --clusters=srv.site\n", []),
+    ("pbspro", "slurm", "#PBS -q gpu@srv.site\n", "#SBATCH --partition=gpu\n#SBATCH --clusters=srv.site\n", [
+        "SSS504 -q gpu@srv.site: srv.site is named as a cluster, whose name the site knows"]),
     ("torque", "pbspro", "#PBS -q @srv\n", "#PBS -q @srv\n", []),
     ("pbspro", "sge", "#PBS -q gpu@srv\n", "#$ -q gpu\n", [
         "SSS501 -q gpu@srv: Machine: dropped, Grid Engine has no place for it"]),      # there it would be a host

@@ -14,7 +14,7 @@ from typing import Final
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.templates.quoting import flux as quoted
 from sssjob.translators.scripts.base import SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted
+from sssjob.translators.scripts.raw import Line, Option, Word, command_words, option_of, parted
 
 FLAGS: Final = ("debug-emulate", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wrap")
 _VALUES: Final = ("add-file", "bank", "begin-time", "broker-opts", "conf", "cores-per-slot", "cwd", "dependency", "env",
@@ -262,7 +262,7 @@ def live(lines: list[Line]) -> list[Line]:
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """Options of a command line."""
-    return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    return list(_parse(reading, command_words(text), text))
 
 
 #: What shlex takes for something else than itself.

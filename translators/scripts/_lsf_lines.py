@@ -8,13 +8,21 @@ the end of a directive takes up the next line, and a word that begins with ``#``
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from sssjob.templates.quoting import Directive, bare, bsub
 from sssjob.translators.scripts.base import APPROXIMATED, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Refusal, Word, option_of, plain_breaks, quoted_words
+from sssjob.translators.scripts.raw import (
+    Line,
+    Option,
+    Refusal,
+    Word,
+    command_words,
+    option_of,
+    plain_breaks,
+    quoted_words,
+)
 
 FLAGS: Final = frozenset((
     "ar", "B", "datachk", "H", "hl", "I", "IS", "ISp", "ISs", "IX", "Ip", "Is", "K", "N", "Nd", "Ne", "r", "rn", "ti",
@@ -84,7 +92,7 @@ def _continued(lines: list[Line], index: int) -> tuple[str, int]:
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """Options of the command line."""
-    return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    return list(_parse(reading, command_words(text), text))
 
 
 def _parse(reading: Reading, words_found: list[Word], text: str) -> Iterator[Option]:

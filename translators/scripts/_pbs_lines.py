@@ -7,7 +7,6 @@ Source: qsub.c of OpenPBS and of Torque. ``-l a=1,b=2`` is read as the options `
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -21,6 +20,7 @@ from sssjob.translators.scripts.raw import (
     Refusal,
     Word,
     before_commands,
+    command_words,
     option_of,
     pbs_words,
     plain_breaks,
@@ -185,7 +185,7 @@ def _split(option: Option) -> Iterator[Option]:
 
 def arguments(letters: str) -> Callable[[Reading, str], list[Option]]:
     """Options of the command line."""
-    return lambda reading, text: list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text, letters, True))
+    return lambda reading, text: list(_parse(reading, command_words(text), text, letters, True))
 
 
 _SIMPLE: Final = re.compile(r"-[A-Za-z]( \w+)?", re.ASCII)

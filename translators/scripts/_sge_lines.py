@@ -9,14 +9,13 @@ some resources have a meaning of their own; after ``-soft`` as ``-soft -l b``, a
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
 from sssjob.templates.quoting import Directive, QuotingError, bare, checked
 from sssjob.translators.scripts.base import APPROXIMATED, SITE, Reading, Scan
-from sssjob.translators.scripts.raw import Line, Option, Word, option_of, parted, plain_breaks
+from sssjob.translators.scripts.raw import Line, Option, Word, command_words, option_of, parted, plain_breaks
 
 PREFIX: Final = "#$"
 #: Resources that have a row of their own.
@@ -47,9 +46,9 @@ def _prefix(reading: Reading) -> str:
     options_text = reading.context.options.get("set")
     if not options_text:
         return PREFIX
-    words_given = shlex.split(options_text)
-    at = max((i for i, text in enumerate(words_given[:-1]) if text == "-C"), default=-1)
-    return PREFIX if at < 0 else words_given[at + 1]
+    given = [word.text for word in command_words(options_text)]
+    at = max((i for i, text in enumerate(given[:-1]) if text == "-C"), default=-1)
+    return PREFIX if at < 0 else given[at + 1]
 
 
 def live(lines: list[Line]) -> list[Line]:
@@ -132,7 +131,7 @@ def _line(reading: Reading, line: Line, prefix: str) -> list[Option]:
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """Options of the command line; what is soft stays so to the end of it."""
-    options = list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    options = list(_parse(reading, command_words(text), text))
     return [o for o in options if o.name not in ("-C", "-clear")]
 
 

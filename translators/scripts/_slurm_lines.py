@@ -7,7 +7,6 @@ Source: sbatch(1) of 22.05, of 26.11 for options that came later, and what sbatc
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
@@ -21,6 +20,7 @@ from sssjob.translators.scripts.raw import (
     Refusal,
     Word,
     before_commands,
+    command_words,
     option_of,
     plain_breaks,
     slurm_words,
@@ -300,7 +300,7 @@ def _resource(text: str) -> list[tuple[str, str]]:
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """The options of a command line."""
-    return parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], ())
+    return parse(reading, command_words(text), ())
 
 
 def directive(name: str, value: str | None) -> str:

@@ -435,10 +435,12 @@ def _flat(choice: Choice) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 # -- lists
-def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Reading], Option] | None = None) -> Special:
+def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Reading], Option] | None = None,
+           what: str = "") -> Special:
     """The row of an option that takes several names, any of which will do, such as queues.
 
-    join: the option as it is meant, where several of a name add up."""
+    join: the option as it is meant, where several of a name add up; what: the kind of thing that is named, where other
+    managers call such a thing otherwise."""
     at: Place = place(tag)
     parting = re.compile(rf"[{separator}\s]+")
 
@@ -465,6 +467,8 @@ def listed(option: str, tag: str, separator: str = ",", *, join: Callable[[Readi
                 drop(asking, choice, f"{texts[0]} is asked for already")
             else:
                 texts.append(separator.join(dict.fromkeys(term.name for term in names)))
+                if what and asking.source not in ("", asking.dialect.name):
+                    asking.note(SITE, names[0].entry, f"{texts[0]} is named as {what}, whose name the site knows")
         return [(option, text) for text in texts]
 
     return Special((option,), read, write, of=(tag,))

@@ -7,7 +7,6 @@ are parsed as Python's optparse does it.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -36,7 +35,7 @@ from sssjob.translators.scripts.environment import named_variables
 from sssjob.translators.scripts.grammars import COUNT, Grammar, Kept, file_reader
 from sssjob.translators.scripts.layout import Part, one_part, task_processors
 from sssjob.translators.scripts.notices import OF_MAIL, mail, read_mail
-from sssjob.translators.scripts.raw import Line, Option, Word, plain_breaks
+from sssjob.translators.scripts.raw import Line, Option, Word, command_words, plain_breaks
 from sssjob.translators.scripts.streams import OF_FILES, file_name, in_two_files
 
 __all__ = ["DIALECT", "TRANSLATOR"]
@@ -133,7 +132,7 @@ def _short(at: Word, queue: list[Word], text: str, refuse: object) -> Iterator[O
 
 def arguments(reading: Reading, text: str) -> list[Option]:
     """Options of the command line."""
-    return list(_parse(reading, [Word(w, 0, 0) for w in shlex.split(text)], text))
+    return list(_parse(reading, command_words(text), text))
 
 
 _LETTERS: Final = {"project": "A", "queue": "q", "nodecount": "n", "time": "t", "output": "o", "error": "e",

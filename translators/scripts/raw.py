@@ -13,8 +13,10 @@ from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "here_lines", "lines_of",
-           "numbers_of", "option_of", "parted", "pbs_words", "plain_breaks", "quoted_words", "shell_words",
+from sssjob.errors import UsageError
+
+__all__ = ["TEMPLATE", "Line", "Option", "Refusal", "Word", "before_commands", "command_words", "here_lines",
+           "lines_of", "numbers_of", "option_of", "parted", "pbs_words", "plain_breaks", "quoted_words", "shell_words",
            "slurm_words", "split_outside", "texts_of"]
 
 #: Placeholders of generators, seen in public scripts: ``{{x}}``, ``{x}``, ``{x.y}``, ``{x[y]}``, ``{x:d}``,
@@ -285,6 +287,14 @@ def split_outside(text: str, sign: str, strip: Callable[[str], str] | None = Non
             begin = at + 1
     parts.append(text[begin:])
     return [strip(p) for p in parts] if strip else parts
+
+
+def command_words(text: str) -> list[Word]:
+    """The words of options that ``--set`` adds as on a command line. Raises UsageError where quotes are open."""
+    try:
+        return [Word(word, 0, 0) for word in shell_words(text)]
+    except ValueError as error:
+        raise UsageError(f"--set {text}: {error}") from None
 
 
 _SHELL: Final = re.compile(r"""(?P<blank>[ \t\r\n]+)|\\(?P<escaped>.)|'(?P<single>[^']*)'"""

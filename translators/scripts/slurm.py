@@ -414,7 +414,7 @@ ROWS: Final[tuple[AnyRow, ...]] = table((
     listed("--partition", "Queue"),
     Row("--qos", "QualityOfService"),
     listed("--reservation", "Reservation"),
-    listed("--clusters", "Machine"),
+    listed("--clusters", "Machine", what="a cluster"),
     rowed(Row("--uid", "User"), _of_root("--uid", "User", "the user who calls it")),
     rowed(Row("--gid", "Group"), _of_root("--gid", "Group", "the group of who calls it (sg GROUP -c 'sbatch ...')")),
     Special(("--time",), _read_limit, time_limit("--time", SLURM_MINUTES.write, "0 would be no limit at all",

@@ -264,12 +264,14 @@ def in_two_files(asking: Asking, *, folder: bool) -> tuple[str | None, str | Non
     join = merged(asking, error, output)
     if join:
         first, follows = OF_FILES[1:] if join == "oe" else OF_FILES[:0:-1]
-        kept = (output if join == "oe" else error)[0] or _own_file(asking, first)
+        stated = (output if join == "oe" else error)[0]
+        kept = stated or _own_file(asking, first)
         if kept is None:
             asking.note(APPROXIMATED, None, f"{follows}: {asking.dialect.title} keeps both streams apart unless a file "
                         "is named twice, and the job names none", subject=follows)
         else:
-            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to the same file", "info", follows)
+            where = "the same file" if stated else f"{kept}, which {asking.dialect.title} itself makes for {first}"
+            asking.note(APPROXIMATED, None, f"{follows}: both streams are sent to {where}", "info", follows)
         return kept, kept
     if output[0] is not None and "ErrorFile" not in asking.tags and source_merges(asking):
         asking.note(APPROXIMATED, None, f"ErrorFile: without one {asking.origin} sends both streams to one file; it is "

@@ -167,10 +167,11 @@ class Agenda(ABC):
     def _earliest(self, delay_s: float) -> float:
         return max(time.monotonic() + delay_s, self._asked_at + min(_SHARE * self._took, self._interval))
 
-    def _budget_s(self) -> float:
-        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once."""
+    def _budget_s(self, kept: int) -> float:
+        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once. kept: how
+        many questions are left for the other thread."""
         if len(self._followed) <= _FEW:
             self._budget.forgive()
             return 0.0
         config = next(iter(self._followed.values())).executor.config
-        return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)))
+        return self._budget.wait_s(max(config.questions_a_minute, _A_PAUSE * 60 / max(self._interval, 0.01)), kept)

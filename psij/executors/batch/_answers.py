@@ -6,8 +6,8 @@ Text in, values out: no process and no file in here, and no manager is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from psij.executors.batch._options import warn_once
 from psij.job_state import JobState
@@ -15,6 +15,7 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import present
 from sssjob.lrm.waits import HELD
 
+T = TypeVar("T")
 _PIECE = 1 << 16        # characters of a long answer that are taken apart at once
 
 
@@ -37,6 +38,16 @@ def line_blocks(out: str, start: int) -> Iterator[list[str]]:
             return
         yield out[start:end].split("\n")
         start = end + 1
+
+
+def readable(command: str, entries: Iterable[T], is_job: Callable[[T], object]) -> list[T]:
+    """The entries of an answer that can be understood as jobs. Raises ValueError where there are some and none can: it
+    has another form, and says nothing of what it does not list."""
+    every_entry = list(entries)
+    jobs = [entry for entry in every_entry if is_job(entry)]
+    if every_entry and not jobs:
+        raise ValueError(f"{command} tells of no job what is asked for: {every_entry[0]!r:.200}")
+    return jobs
 
 
 def array_id(native_id: str) -> str:
@@ -89,3 +100,12 @@ def waiting(native: NativeState, kind: str | None = None) -> dict[str, Any]:
 def warn_unknown(kind: str, state: str) -> None:
     """Log, once in this process, a state that a newer resource manager may have. kind: as ``Flux's job state``."""
     warn_once((kind, state), "%s %r is not known; jobs in it keep their last state", kind, state)
+
+
+def lines_by_id(out: str, native_ids: Iterable[str]) -> Mapping[str, str]:
+    """The lines of an answer that name an id, by that id."""
+    wanted_ids, lines_of = set(native_ids), dict[str, list[str]]()
+    for line in out.splitlines():
+        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted_ids:
+            lines_of.setdefault(word, []).append(line)
+    return {native_id: "\n".join(lines) for native_id, lines in lines_of.items()}

@@ -19,6 +19,7 @@ from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._hooks import BatchHooks
 from psij.executors.batch._host import CutError, Host
 from psij.executors.batch._identity import Whose
+from psij.executors.batch._sound import sound
 from psij.executors.batch._terms import UNKNOWN_ERROR, Source, SourceOffError
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_status import JobStatus
@@ -184,8 +185,11 @@ class BatchAsking(BatchHooks):
         why: Exception | None = None
         for number, command in enumerate(source.commands):
             try:        # all of them are one question, also where there is one for each job
-                for native_id, status in source.parse(*self._ask(command, number == 0), whose).items():
+                for native_id, record in source.parse(*self._ask(command, number == 0), whose).items():
+                    status, odd = sound(record, whose.of(native_id), time.time())
                     records.setdefault(native_id, {})[source.name] = status
+                    for words in odd:
+                        whose.leave(native_id, f"{source.name} says that {words}")
             except (SourceOffError, FileNotFoundError, PermissionError) as e:
                 _log.info("%s: there is no %s: %s", self.name, source.name, reason(e))
                 self._off.add(source.name)

@@ -20,13 +20,14 @@ class Budget:
         self._spent = 0.0           # above what has been regained since
         self._when = time.monotonic()
 
-    def wait_s(self, a_minute: float) -> float:
-        """Seconds until another question may be asked. a_minute: how many there may be in one."""
+    def wait_s(self, a_minute: float, kept: int = 0) -> float:
+        """Seconds until another question may be asked. a_minute: how many there may be in one; kept: of those that may
+        follow one another without a pause, how many are left for others."""
         regained_a_second = a_minute * (1 - _AT_ONCE) / 60
         now = time.monotonic()
         self._spent = max(self._spent - (now - self._when) * regained_a_second, 0.0)
         self._when = now
-        over = self._spent + 1 - max(a_minute * _AT_ONCE, 1.0)
+        over = self._spent + 1 - max(a_minute * _AT_ONCE - kept, 1.0)
         return over / regained_a_second if over > 0 else 0.0
 
     def forgive(self) -> None:

@@ -6,22 +6,21 @@ fails again. To repeat what was done already does no harm: a cancel of a job tha
 
 from __future__ import annotations
 
-import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from psij.exceptions import SubmitException
+from psij.executors.batch._answers import lines_by_id
 from psij.executors.batch._asking import reason
-from psij.executors.batch._terms import InvalidJobStateError
+from psij.executors.batch._terms import IDS_AT_ONCE, InvalidJobStateError
 from psij.executors.batch._watch import Watcher, watcher_of
 from psij.job import Job
 
 if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
-_AT_ONCE: Final = 100           # native ids in one command
 #: What became of a native id: accepted (True), it had ended (False), or why it could not be cancelled.
 _Answers = dict[str, "bool | SubmitException"]
 
@@ -29,8 +28,8 @@ _Answers = dict[str, "bool | SubmitException"]
 def cancel_natively(executor: BatchSchedulerExecutor, jobs: Sequence[Job]) -> dict[Job, SubmitException]:
     """Ask for the end of jobs that have native ids. Gives those that could not be cancelled, with the reasons."""
     failed: dict[Job, SubmitException] = {}
-    for start in range(0, len(jobs), _AT_ONCE):
-        failed |= _cancel(executor, jobs[start:start + _AT_ONCE])
+    for start in range(0, len(jobs), IDS_AT_ONCE):
+        failed |= _cancel(executor, jobs[start:start + IDS_AT_ONCE])
     return failed
 
 
@@ -131,7 +130,7 @@ def _answer(executor: BatchSchedulerExecutor, command: list[str], native_ids: li
 
 
 def _read(executor: BatchSchedulerExecutor, exit_code: int, out: str, native_ids: list[str]) -> _Answers:
-    named = _lines_by_id(out, native_ids)
+    named = lines_by_id(out, native_ids)
     answers: _Answers = {}
     for native_id, lines in named.items():
         try:
@@ -150,12 +149,3 @@ def _read(executor: BatchSchedulerExecutor, exit_code: int, out: str, native_ids
         except InvalidJobStateError:
             pass                        # of one that it does not name
     return answers
-
-
-def _lines_by_id(out: str, native_ids: list[str]) -> Mapping[str, str]:
-    """The lines of an answer that name an id, by that id."""
-    wanted_ids, lines_of = set(native_ids), dict[str, list[str]]()
-    for line in out.splitlines():
-        for word in set(re.findall(r"[\w.\[\]+-]*\w\]?", line)) & wanted_ids:
-            lines_of.setdefault(word, []).append(line)
-    return {native_id: "\n".join(lines) for native_id, lines in lines_of.items()}

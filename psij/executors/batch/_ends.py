@@ -64,6 +64,8 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
             status.message = _UNLISTED
             metadata |= {"waits": MISSING, "missing_since": item.missing_since}
         return status
+    if end is not None and not began and metadata.get("starts") == 0:
+        add_starts(metadata, 1, "exit-file")
     add_starts(metadata, item.starts, "start-record" if len(began) == item.starts else "queue")
     if began:
         add_nodes(metadata, lambda: node_names(executor._aux_path(item.native_id, ".nodefile", ours), host))

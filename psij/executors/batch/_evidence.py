@@ -20,6 +20,8 @@ from psij.job_status import JobStatus
 
 _FINALLY_UNKNOWN = "it is in no queue and in no accounting record, and no exit code of it was found"
 _BY_CANCEL = ("signal", "launch", "unknown-exit")
+#: Exit codes of programs that end by the signals with which managers cancel jobs: SIGTERM, then SIGKILL.
+_KILLED = (128 + 15, 128 + 9)
 #: Reasons of ends of a run, after which there may be another one.
 MAY_GO_ON = ("node-failure", "preempted", "boot")
 _NOT_SOURCED = ("native_id", "sources", "confirmed_at", "reason", "requeued", "renamed", "end_unknown", "left_out")
@@ -173,17 +175,24 @@ def _code(status: JobStatus, source: str, evidence: Evidence, metadata: dict[str
     """State and exit code. The exit file has the true code where the program ended in itself.
 
     A job that was killed, or never ran, after its end was asked for is CANCELED, where the resource manager does not
-    say so itself: we asked, also where nobody heard it, or the queue showed it in the phase CANCELING.
+    say so itself: we asked, also where nobody heard it, or the queue showed it in the phase CANCELING. Its script may
+    outlive the program for long enough to write down that it was killed. Where the script has another code, the program
+    had ended in itself before it was killed.
     """
     queue = (evidence.queue.metadata if evidence.queue is not None else None) or {}
     asked = evidence.canceled or evidence.wanted or queue.get("phase") == "CANCELING"
-    if status.state is JobState.FAILED and asked and metadata.get("reason") in _BY_CANCEL and evidence.exit is None:
-        metadata.pop("reason")
-        return JobState.CANCELED, None
-    if status.state is JobState.CANCELED:
-        return status.state, None
     state, code = status.state, status.exit_code
-    unknown = metadata.get("reason") == "unknown-exit"
+    if state is JobState.CANCELED:
+        return state, None
+    own_code = None if evidence.exit is None else evidence.exit.code
+    killed = asked and state is JobState.FAILED and (metadata.get("reason") in _BY_CANCEL or code in _KILLED)
+    if killed and own_code in (None, *_KILLED):
+        metadata.pop("reason", None)
+        return JobState.CANCELED, None
+    for key in ("reason", "signal") if killed else ():
+        metadata.pop(key, None)
+        sources.pop(key, None)
+    unknown = killed or metadata.get("reason") == "unknown-exit"
     plain = "signal" not in metadata and (unknown or metadata.get("reason") is None)
     if plain and code is None and state is JobState.FAILED:
         known_codes = ((name, record.exit_code) for name, record in evidence.records.items() if record.state.final)
@@ -193,7 +202,7 @@ def _code(status: JobStatus, source: str, evidence: Evidence, metadata: dict[str
         code, source = evidence.exit.code, "exit-file"
         if unknown:
             state = JobState.COMPLETED
-            del metadata["reason"]
+            metadata.pop("reason", None)
         state = JobState.FAILED if code else state
     if code is not None:
         sources["exit_code"] = source

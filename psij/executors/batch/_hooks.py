@@ -286,6 +286,11 @@ class BatchHooks(JobExecutor):
         """
         return None
 
+    def _order_command(self, order: Order, native_ids: _Words) -> _Words | None:
+        """The command that has the same done with several jobs, one of ``MANY``; None where each takes one of its own.
+        What it says is read as that of ``_cancel_command``."""
+        return None
+
     def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[_Words]:
         """The commands that change a job that was submitted as ``before`` says into what ``after`` says; run one after
         the other, and where one fails those of the way back. Raises InvalidJobException for what cannot be changed.

@@ -14,6 +14,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -186,10 +187,7 @@ class _Here(Host):
     @property
     def user(self) -> str | None:
         """The name of the effective user; None where the user database has none."""
-        try:
-            return pwd.getpwuid(os.geteuid()).pw_name
-        except KeyError:
-            return None
+        return _name_of(os.geteuid())
 
     @property
     def way(self) -> str:
@@ -236,11 +234,13 @@ class _Here(Host):
         """Write a new file; FileExistsError where there is one, for a link is not followed."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
-            with open(fd, "wb") as file:
-                file.write(content)
+            while content:
+                content = content[os.write(fd, content):]
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+        finally:
+            os.close(fd)
 
     def remove(self, path: Path) -> None:
         """Remove a file now."""
@@ -298,6 +298,15 @@ class _Here(Host):
             directory.rmdir()
             return True
         return False
+
+
+@cache
+def _name_of(number: int) -> str | None:
+    """The name of a user, remembered: the system reads a file for it, or asks another machine."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return None
 
 
 #: This machine.

@@ -16,6 +16,7 @@ from psij.executors.batch._asking import BatchAsking
 from psij.executors.batch._evidence import Evidence, decide
 from psij.executors.batch._files import ExitFile
 from psij.executors.batch._identity import Identity, Whose
+from psij.executors.batch._news import add_starts
 from psij.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ def complete(before: JobStatus, records: Mapping[str, JobStatus], shown: Mapping
         return None
     metadata = status.metadata or {}
     _name_sources(metadata, sources, others)
+    if metadata.get("starts") == 0:
+        add_starts(metadata, facts.get("starts", int("start_time" in facts)),
+                   sources.get("starts", sources.get("start_time", _QUEUE)))
     if "end_time" in metadata:
         metadata.pop("end_unknown", None)
     untold = reason in _UNKNOWN or "end_unknown" in facts or sources.get("state") == "cancel"

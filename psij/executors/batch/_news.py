@@ -12,6 +12,7 @@ from psij.job_status import JobStatus
 from sssjob.lrm.waits import MISSING
 
 _LASTING = ("submit_time", "start_time", "nodes", "node_count", "processors", "queue", "starts")
+_OF_A_RUN = ("start_time", "nodes", "node_count", "processors", "gpus", "gpu_types")
 _MOMENTARY = ("phase", "sources", "waits", "missing_since")        # what the next answer says anew, or takes back
 _BETWEEN = ("PRERUN", "CONFIGURING", "STARTING")      # phases of a job that waits while its script may run already
 _BEHIND_S = 60.0        # no resource manager's list is further behind what its jobs have recorded
@@ -96,10 +97,16 @@ def kept(before: JobStatus | None, status: JobStatus) -> dict[str, Any]:
 
 
 def add_starts(metadata: dict[str, Any], starts: int, source: str) -> None:
-    """How often a job was started: what was seen to happen counts where accounting has fewer records."""
-    recorded, sources = metadata.get("starts", 0), metadata["sources"]
-    if starts > recorded:
-        if recorded:
+    """How often a job was started: what was seen to happen counts where accounting has fewer records. Of a job that by
+    its record never began, the queue may have shown that it was about to, and only its own record tells otherwise."""
+    recorded, sources = metadata.get("starts"), metadata["sources"]
+    if starts and recorded == 0 and source == "queue":
+        metadata.setdefault("others", {}).setdefault("starts", {})[source] = starts
+        for key in _OF_A_RUN:
+            if sources.get(key) == source:
+                del metadata[key], sources[key]
+    elif starts > (recorded or 0):
+        if recorded is not None:
             metadata.setdefault("others", {}).setdefault("starts", {})[sources.get("starts", "queue")] = recorded
         metadata["starts"], sources["starts"] = starts, source
 

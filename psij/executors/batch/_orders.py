@@ -1,18 +1,26 @@
-"""Orders that change a native job: hold, release, rerun, suspend, resume, signal; and what it asks for."""
+"""Orders that change a native job: hold, release, rerun, suspend, resume, signal; and what it asks for.
+
+Those that do no harm when they are given again are given to many jobs by one command. Jobs that the answer of a command
+that failed names are told alone, for what it says of each, and the others together once more.
+"""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
 
 from psij._handlers import apart
 from psij.exceptions import InvalidJobException, SubmitException
+from psij.executors.batch._answers import lines_by_id
 from psij.executors.batch._asking import BatchAsking, reason
-from psij.executors.batch._terms import DEEDS, AnyOrder, Failure, Order
+from psij.executors.batch._terms import DEEDS, IDS_AT_ONCE, AnyOrder, Failure, Order
 from psij.executors.batch._watch import Watcher, watcher_of
 from psij.job import Job
 from psij.job_spec import JobSpec
+
+_Words = list[str]
 
 
 class BatchOrders(BatchAsking):
@@ -59,6 +67,67 @@ class BatchOrders(BatchAsking):
         """
         apart(partial(self._change, job, before, after))
 
+    def order_many(self, jobs: Sequence[Job], order: Order) -> dict[Job, SubmitException]:
+        """The same for many jobs, with as few commands as the resource manager allows. order: one of ``MANY``. Gives
+        those for which it raises.
+        """
+        failed: dict[Job, SubmitException] = {}
+        for start in range(0, len(jobs), IDS_AT_ONCE):
+            failed |= apart(partial(self._act_on, jobs[start:start + IDS_AT_ONCE], order))
+        return failed
+
+    def _act_on(self, jobs: Sequence[Job], order: Order) -> dict[Job, SubmitException]:
+        there: dict[str, Job] = {}          # those that can be told of in one command, by native id
+        alone, failed = [], dict[Job, SubmitException]()
+        watcher = watcher_of(self)
+        for job in jobs:
+            try:
+                if job.native_id is None or job.status.final or _in_error(job):
+                    alone.append(job)
+                elif watcher is None or self._is_there(watcher, job, DEEDS[order]):
+                    there[job.native_id] = job
+                else:
+                    alone.append(job)       # it is told in the same words as a single one
+            except SubmitException as e:
+                failed[job] = e
+        untold, failures = self._tell_many(list(there), order)
+        for native_id in there.keys() - untold:
+            if watcher is not None and native_id not in failures:
+                watcher.hurry(there[native_id])
+        failed |= {there[native_id]: error for native_id, error in failures.items()}
+        for job in [*alone, *(there[native_id] for native_id in untold)]:
+            try:
+                self._act(job, order)
+            except SubmitException as e:
+                failed[job] = e
+        return failed
+
+    def _tell_many(self, native_ids: _Words, order: Order) -> tuple[_Words, dict[str, SubmitException]]:
+        """Give an order for many ids. Gives those that are to be told alone, and why nothing was done for others."""
+        alone: list[str] = []
+        for _ in range(2):
+            command = self._order_command(order, native_ids) if len(native_ids) > 1 else None
+            if command is None:
+                break
+            try:
+                lines = lines_by_id(self._run_command(command), native_ids)
+                return [*alone, *(each for each in native_ids
+                                  if self.order_refusal(order, lines.get(each, "")) is not None)], {}
+            except subprocess.CalledProcessError as e:
+                named = lines_by_id(e.output or "", native_ids)
+                alone += named
+                native_ids = [native_id for native_id in native_ids if native_id not in named]
+                if named:
+                    continue
+                if self._classify_failure(e.returncode, e.output or "") is Failure.REFUSED:
+                    break
+                error: Exception = e        # it speaks of no job: nobody was there to be asked
+            except (subprocess.SubprocessError, OSError) as e:
+                error = e
+            return alone, {native_id: SubmitException(f"Job {native_id} cannot be {DEEDS[order]}: {reason(error)}",
+                                                      error, transient=True) for native_id in native_ids}
+        return [*alone, *native_ids], {}
+
     def _change(self, job: Job, before: JobSpec, after: JobSpec) -> None:
         if job.status.final:
             return
@@ -96,8 +165,7 @@ class BatchOrders(BatchAsking):
         if job.status.final:
             return
         native_id = self._native_id_for(job, deed)
-        in_error = order == "release" and (job.status.metadata or {}).get("phase") == "ERROR"
-        if in_error and self.get_order_command("clear", native_id) is not None:
+        if order == "release" and _in_error(job) and self.get_order_command("clear", native_id) is not None:
             order = "clear"             # what ends a hold leaves it in error, and ends well
         command = self.get_order_command(order, native_id, signal)
         if command is None:
@@ -132,3 +200,7 @@ class BatchOrders(BatchAsking):
         except Exception as e:      # of hooks, which may raise anything
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is not known whether it is still the "
                                   f"same one: {reason(e)}", e, transient=True) from e
+
+
+def _in_error(job: Job) -> bool:
+    return (job.status.metadata or {}).get("phase") == "ERROR"

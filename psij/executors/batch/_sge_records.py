@@ -6,8 +6,9 @@ Seen with Son of Grid Engine 8.1.9.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from psij.executors.batch._array_jobs import of_elements
@@ -24,8 +25,17 @@ from sssjob.lrm.usage import of_runs
 _NO_RECORD = ("not found", "no jobs running since startup")
 #: ``failed`` of a run that is not the last.
 _NOT_OVER = (24, RUN_AGAIN)
+_LINES_AT_ONCE = 1000       # jobs
 _WORDS = {"timeout": "the time limit was reached", "cpu-limit": "the limit of CPU time was reached",
           "memory": "out of memory"}
+
+
+def of_lines(path: Path, numbers: Sequence[str]) -> list[str]:
+    """A command that asks for the records of several jobs: qacct takes one number and reads the whole file for it, so
+    it is given the lines of these jobs alone. Before the number of a job come queue, host, group, owner and name."""
+    jobs = "|".join(number for number in numbers[:_LINES_AT_ONCE] if number.isdecimal())
+    script = 'grep -sE "$1" "$2" | exec qacct -j -f /dev/stdin'
+    return ["/bin/sh", "-c", script, "sh", f"^([^:]*:){{5}}({jobs}):", str(path)]
 
 
 def job_lists(out: str) -> Iterator[dict[str, str]]:
@@ -60,7 +70,10 @@ def parse_qacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
     records: dict[str, dict[str, list[RunRecord[_Row]]]] = {}
     for row in records_of(out):
         tasks = records.setdefault(row["jobnumber"], {})
-        over = numbers(row)[0] not in _NOT_OVER
+        failed, _ = numbers(row)
+        if failed < 0:
+            raise ValueError(f"qacct does not say whether job {row['jobnumber']} failed: {row['failed'][:80]!r}")
+        over = failed not in _NOT_OVER
         tasks.setdefault(row.get("taskid", ""), []).append(RunRecord(_claim(row), over, row))
     statuses: dict[str, JobStatus] = {}
     asked = Whose() if whose is None else whose
@@ -114,7 +127,7 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if failed in _NOT_OVER:
         return None
     job = replace(of_runs(usages), ran=usages[-1].ran, queue=usages[-1].queue, memory_average_bytes=average(records))
-    metadata = job.facts(began=True, over=True)
+    metadata = job.facts(began=True, over=True) | {"starts": job.starts or 0}
     if job.ran and len(runs) > 1:
         metadata["attempts"] = [usage.attempt() for usage in usages]
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED

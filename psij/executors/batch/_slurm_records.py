@@ -107,8 +107,9 @@ def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
 
 
 def _rows(out: str) -> Iterator[dict[str, str]]:
-    """Rows by the names of the columns, of which the last takes the rest; rows that are too short are left out."""
-    lines = whole_lines(out)
+    """Rows by the names of the columns, of which the last takes the rest; rows that are too short are left out, and of
+    two that are the same one: they are of one run."""
+    lines = list(dict.fromkeys(whole_lines(out)))
     names = lines[0].split("|") if lines else []
     for line in lines[1:]:
         values = line.split("|", len(names) - 1)
@@ -179,8 +180,8 @@ def _record(rows: list[_Record]) -> JobStatus | None:
     if state.final and job.end_time is None:       # not all of it is there yet
         return None
     metadata = job.facts(began=state is not JobState.QUEUED, over=state.final)
-    if len(runs) > 1 and job.starts:
-        metadata["starts"] = job.starts
+    if state.final or len(runs) > 1:
+        metadata["starts"] = job.starts or 0        # a controller that was killed may not know that it began the job
     if job.starts and job.starts > 1:
         metadata["attempts"] = [run.attempt() for run in runs if run.ran]
     return status_in(native, state, metadata, None, job.exit_code, job.signal)
@@ -197,7 +198,7 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
     check_status_exit_code("scontrol", exit_code, out)
     statuses: dict[str, tuple[Claim, JobStatus]] = {}
     for line in whole_lines(out):
-        pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line) if pair[0] in _SHOWN]
+        pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line, re.ASCII) if pair[0] in _SHOWN]
         fields = dict(pairs)
         state_pair = native_state(fields.get("JobState", ""))
         if state_pair is None or "JobId" not in fields or len(pairs) != len(fields):

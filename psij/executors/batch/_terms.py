@@ -58,6 +58,9 @@ class Source:
 
 #: What a resource manager can be told to do with a job.
 Order = Literal["hold", "release", "clear", "rerun", "suspend", "resume", "signal"]
+#: Orders that may be given once more to a job to which they were given, so that one command is for many jobs.
+MANY: Final[tuple[Order, ...]] = ("hold", "release", "suspend", "resume")
+IDS_AT_ONCE: Final = 100        # native ids in one command
 #: The same, and that it asks for something else.
 AnyOrder = Order | Literal["change"]
 #: Order -> what is done to the job then, as a participle.
@@ -68,9 +71,10 @@ DEEDS: Final[Mapping[Order, str]] = {"hold": "held", "release": "released", "rer
 @dataclass(frozen=True, slots=True)
 class Orders:
     """What a resource manager is told to do with a job: commands, in which ``{}`` stands for the native id of the job,
-    and in signal ``{signal}`` for the name of one, as ``USR1``.
+    and in signal ``{signal}`` for the name of one, as ``USR1``. A command whose last word is the id takes more of them
+    behind it, and where that word is ``{,}`` they are one word, separated by commas.
 
-    cancel: its last word is the id, which more ids may follow. over: what cancel says of a job that has ended. All
+    cancel: its last word is the id. over: what cancel says of a job that has ended. All
     others: None where there is no such command. clear: what releases a job that is in error. held: option of the
     submit command with which a job is held from the beginning, and its value; empty where there is none.
     """

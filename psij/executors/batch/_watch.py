@@ -29,6 +29,7 @@ from psij.executors.batch._listing import add_tags, apart, is_of, listed, native
 from psij.executors.batch._lookout import LOOK_S
 from psij.executors.batch._news import amend, has_recorded, is_behind, kept, tell_missing
 from psij.executors.batch._reasons import Reasons
+from psij.executors.batch._sound import sound
 from psij.job import Job
 from psij.job_state import JobState
 from psij.job_status import JobStatus
@@ -104,6 +105,7 @@ class Watcher(Agenda):
         self._calm = 0.0                                # the pause before there were jobs in ``_hinted``
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
+        self._ends_asked_at = 0.0
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ class Watcher(Agenda):
                     return
             self._look()
             with self._changed:
-                seconds_left = max(self._due - time.monotonic(), self._budget_s())
+                seconds_left = max(self._due - time.monotonic(), self._budget_s(kept=1))
                 if seconds_left > 0:
                     self._changed.wait(min(seconds_left, LOOK_S))
                     continue
@@ -276,6 +278,8 @@ class Watcher(Agenda):
 
     def _news(self, item: Followed, status: JobStatus, now: float, in_queue: bool = True) -> None:
         """Tell how a job stands. in_queue: by the queue; accounting may be behind the record of a start."""
+        status, odd = sound(status, item.identity, now)
+        item.left_out.update(dict.fromkeys(f"the queue says that {why}" for why in odd))
         metadata = status.metadata = {"native_id": item.native_id, **kept(item.queue, status),
                                       **(status.metadata or {}), "confirmed_at": now}
         if item.renamed is not None:
@@ -377,12 +381,14 @@ class Watcher(Agenda):
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s())
+                # Accounting is asked right after the queue; then it is the turn of the queue, and of what follows that.
+                kept = 0 if self._asked_at > self._ends_asked_at else 2
+                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(kept))
                 if seconds_left > 0:
                     self._changed.wait(seconds_left)
                     continue
                 items = list(self._ending.values())
-            started = time.monotonic()
+            started = self._ends_asked_at = time.monotonic()
             try:
                 self._decide_all(items)
             except Exception:

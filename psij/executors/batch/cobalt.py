@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, standing, whole_lines
+from psij.executors.batch._answers import by_tag, readable, standing, whole_lines
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._host import Host
@@ -250,10 +250,9 @@ def _blocks(out: str) -> Iterator[dict[str, str]]:
         raise ValueError(f"qstat gave no job: {out[:200]!r}")
     if rest.strip():
         raise ValueError(f"the answer of qstat is cut off behind {rest[-80:]!r}")
-    for block in blocks:
-        fields = {match[1]: match[2].strip() for line in block.splitlines() if (match := _FIELD.fullmatch(line))}
-        if ANSWERS.is_id(fields.get("JobID", "")):
-            yield fields
+    fields_by_job = ({match[1]: match[2].strip() for line in block.split("\n") if (match := _FIELD.fullmatch(line))}
+                     for block in blocks)
+    yield from readable("qstat", fields_by_job, lambda fields: ANSWERS.is_id(fields.get("JobID", "")))
 
 
 def parse_log(out: str, whose: Whose | None = None) -> dict[str, JobStatus]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, job_state, waiting, whole_lines
+from psij.executors.batch._answers import by_tag, job_state, readable, waiting, whole_lines
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
@@ -265,9 +265,9 @@ def _resource_directives(asked: ResourceSpecV1) -> list[Directive]:
 
 
 def _rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    for job in jobs:
-        if isinstance(job, dict) and isinstance(job.get("id"), int) and isinstance(job.get("status"), str):
-            yield str(job["id"]), job["status"], job
+    for job in readable("flux jobs", jobs, lambda job: isinstance(job, dict) and isinstance(
+            job.get("id"), int) and isinstance(job.get("status"), str)):
+        yield str(job["id"]), job["status"], job
 
 
 def _claim(job: Mapping[str, Any]) -> Claim:
@@ -287,6 +287,8 @@ def parse_jobs(exit_code: int, out: str, whose: Whose | None = None) -> dict[str
         return {native_id: status for native_id, status in statuses if status is not None}
     if not re.search(r"\bunknown\b", out):
         check_status_exit_code("flux jobs", exit_code, out)
+        if out.strip():
+            raise ValueError(f"flux jobs gave no JSON: {out[:200]!r}")
     return {}
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from psij._validate import attached_id
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, job_state, waiting
+from psij.executors.batch._answers import by_tag, job_state, readable, waiting
 from psij.executors.batch._changes import Changes, megabytes
 from psij.executors.batch._cluster import Cluster
 from psij.executors.batch._identity import Claim, Whose
@@ -275,9 +275,9 @@ def _ads(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     ads = json_answer("HTCondor", out) if out.strip() else []
     if not isinstance(ads, list):
         raise ValueError(f"no list of ads: {out[:200]!r}")
-    for ad in ads:
-        if isinstance(ad, dict) and isinstance(ad.get("ClusterId"), int) and isinstance(ad.get("ProcId"), int):
-            yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
+    for ad in readable("HTCondor", ads, lambda ad: isinstance(ad, dict) and isinstance(
+            ad.get("ClusterId"), int) and isinstance(ad.get("ProcId"), int)):
+        yield f"{ad['ClusterId']}.{ad['ProcId']}", ad
 
 
 def _is_over(state: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import logging
 import os
+import re
 import subprocess
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,6 +72,8 @@ __all__ = ["LrmExecutor", "Row", "resolved"]
 
 Row = tuple[str, str, Any]      # native id, native state, and whatever the subclass needs to make a status of it
 
+#: A line of a list of jobs that begins as one of its columns, and one that begins with the id of a job.
+_OTHER_ROWS, _ROWS = re.compile(r"^[^\n|]*\|", re.MULTILINE), re.compile(r"^\d[^\n|]*\|", re.MULTILINE | re.ASCII)
 _APPEND = "_PSI_J_APPEND"       # of launcher_lib.sh
 _ANY_TAG = "?" * 8 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 4 + "-" + "?" * 12     # as a pattern of file names
 _log = logging.getLogger("psij")
@@ -233,6 +236,8 @@ class LrmExecutor(BatchSchedulerExecutor):
                         last_answer.elements[array] = self._claim_of_array(f"{header}\n{line}\n")
                     continue
                 lines[line] = native_id
+        if not lines and _OTHER_ROWS.search(out, len(header)) and not _ROWS.search(out, len(header)):
+            raise ValueError(f"no line of the answer begins with the id of a job: {out[:200]!r}")
         seen = self._changed_rows(0, "".join(fresh), last_answer)
         last_answer.lines = lines
         return listed | seen
@@ -291,14 +296,21 @@ class LrmExecutor(BatchSchedulerExecutor):
         """The id by which a job is told about: held, released, signalled and so on."""
         return native_id
 
-    def _order(self, words: str, native_id: str, signal: str = "") -> list[str]:
-        told_id = self._told_id(native_id)
-        return self._there(*(told_id if word == "{}" else word.replace("{signal}", signal) for word in words.split()))
+    def _order(self, words: str, native_ids: Iterable[str], signal: str = "") -> list[str]:
+        told_ids = dict.fromkeys(self._told_id(native_id) for native_id in native_ids)
+        each = {"{}": told_ids, "{,}": [",".join(told_ids)]}
+        return self._there(*(argument for word in words.split()
+                             for argument in each.get(word, [word.replace("{signal}", signal)])))
 
     def get_order_command(self, order: Order, native_id: str, signal: str = "") -> list[str] | None:
         """That of ``_ORDERS``."""
         words: str | None = getattr(self._ORDERS, order)
-        return None if words is None else self._order(words, native_id, signal)
+        return None if words is None else self._order(words, [native_id], signal)
+
+    def _order_command(self, order: Order, native_ids: Sequence[str]) -> list[str] | None:
+        """That of ``_ORDERS``, where the id is its last word."""
+        words: str | None = getattr(self._ORDERS, order)
+        return None if words is None or not words.endswith("}") else self._order(words, native_ids)
 
     def get_change_commands(self, job: Job, before: JobSpec, after: JobSpec) -> list[list[str]]:
         """Those of ``_CHANGES`` for the options that differ. What the script itself says stays as it was submitted."""
@@ -324,7 +336,7 @@ class LrmExecutor(BatchSchedulerExecutor):
 
     def get_cancel_command(self, native_id: str) -> list[str]:
         """The cancel of ``_ORDERS``."""
-        return self._order(self._ORDERS.cancel, native_id)
+        return self._order(self._ORDERS.cancel, [native_id])
 
     def process_cancel_command_output(self, exit_code: int, out: str) -> None:
         """Every failure is one, but that of a job that has ended."""
@@ -334,9 +346,8 @@ class LrmExecutor(BatchSchedulerExecutor):
                               transient=self._ANSWERS.passes(out))
 
     def _cancel_command(self, native_ids: Sequence[str]) -> list[str]:
-        """The command for one job ends with its id, and takes more of them: so do those of all managers here."""
-        commands = [self.get_cancel_command(native_id) for native_id in native_ids]
-        return [*commands[0][:-1], *dict.fromkeys(command[-1] for command in commands)]
+        """The command for one job takes more ids: so do those of all managers here."""
+        return self._order(self._ORDERS.cancel, native_ids)
 
     # --- files -----------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, standing
+from psij.executors.batch._answers import by_tag, readable, standing
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._identity import Claim, Whose, tags_in
@@ -199,10 +199,10 @@ class LsfJobExecutor(LrmExecutor):
         return self._bjobs("-a", "-json", "-o", _FIELDS)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
-        for record in _records(exit_code, out):
-            if record.get("JOBID") and record.get("STAT"):
-                index = record.get("JOBINDEX", "")
-                yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
+        for record in readable("bjobs", _records(exit_code, out), lambda record: record.get("JOBID") and record.get(
+                "STAT")):
+            index = record.get("JOBINDEX", "")
+            yield record["JOBID"] + (f"[{index}]" if index not in ("", "0") else ""), record["STAT"], record
 
     def _claim(self, row: Any) -> Claim:
         """By the description; bjobs is asked for jobs of the user only."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, standing
+from psij.executors.batch._answers import by_tag, readable, standing
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._followed import LastAnswer
@@ -344,13 +344,18 @@ def _blocks(out: str) -> Iterator[tuple[str, str]]:
 
 def _structured(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Ids and fields in JSON or XML. Raises ValueError when it is neither."""
-    if out[0] == "<":
-        yield from _xml(out)
-        return
+    jobs = _xml(out) if out[0] == "<" else _json(out)
+    yield from readable("qstat", jobs, lambda job: job[0] and isinstance(job[1], dict))
+
+
+def _json(out: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
     answer = json_answer("qstat", out)
     if "pbs_server" not in answer:
         raise ValueError(f"qstat gave JSON without a server: {out[:200]!r}")
-    yield from ((native_id, fields) for native_id, fields in answer.get("Jobs", {}).items() if isinstance(fields, dict))
+    if "Jobs" not in answer and any(isinstance(value, dict) for value in answer.values()):
+        raise ValueError(f"qstat gave JSON of another form: {out[:200]!r}")
+    jobs: Mapping[str, Mapping[str, Any]] = answer.get("Jobs", {})
+    return jobs.items()
 
 
 def _xml(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -361,11 +366,12 @@ def _xml(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         root = etree.fromstring(out.encode("utf-8", "surrogateescape"), parser)
     except etree.XMLSyntaxError as e:
         raise ValueError(f"qstat gave no XML: {e}") from e
+    if root.tag != "Data":
+        raise ValueError(f"qstat gave {root.tag}")
     for element in root.iter("Job"):
         fields = {str(child.tag): {str(part.tag): part.text or "" for part in child} if len(child) else child.text or ""
                   for child in element}
-        if isinstance(fields.get("Job_Id"), str):
-            yield str(fields["Job_Id"]), fields
+        yield str(fields.get("Job_Id") or ""), fields
 
 
 def fields_of(row: Any) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, standing, whole_lines
+from psij.executors.batch._answers import by_tag, readable, standing, whole_lines
 from psij.executors.batch._array_jobs import ArrayLimits, numbers_text, task_numbers
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster
@@ -36,7 +36,7 @@ from psij.executors.batch._options import (
     share,
     time_limit,
 )
-from psij.executors.batch._sge_records import job_lists, parse_qacct
+from psij.executors.batch._sge_records import job_lists, of_lines, parse_qacct
 from psij.executors.batch._terms import AnyOrder, Orders
 from psij.executors.batch.batch_scheduler_executor import (
     BatchSchedulerExecutorConfig,
@@ -201,23 +201,20 @@ class SGEJobExecutor(LrmExecutor):
         return self._named[0]
 
     def _asked_name(self) -> str | None:
-        environ = self.host.environ
-        if name := environ.get("SGE_CLUSTER_NAME"):
+        if name := self.host.environ.get("SGE_CLUSTER_NAME"):
             return name
-        cell = Path(environ.get("SGE_ROOT", ""), environ.get("SGE_CELL", "default"))
         try:
-            return self.host.text(cell / "common" / "cluster_name").strip()[:200] or None
+            return self.host.text(self._of_cell("cluster_name")).strip()[:200] or None
         except OSError:
             return None
 
     def _cluster(self, out: str) -> Cluster | None:
         """SGE_ROOT and cell, with the host of the qmaster: the first that may be one, where there is a list of them."""
-        environ = self.host.environ
-        if not (root := environ.get("SGE_ROOT")):
+        if not self.host.environ.get("SGE_ROOT"):
             return None
-        cell = self.host.real(Path(root, environ.get("SGE_CELL") or "default"))
+        cell = self.host.real(self._of_cell("accounting").parents[1])
         masters = (_first_word(self.host, cell / "common" / name) for name in ("shadow_masters", "act_qmaster"))
-        port = environ.get("SGE_QMASTER_PORT", "")
+        port = self.host.environ.get("SGE_QMASTER_PORT", "")
         place = f"{cell} on {next(filter(None, masters), '?')}" + (f":{port}" if port else "")
         return Cluster(self._cluster_name() or cell.name, place)
 
@@ -354,9 +351,7 @@ class SGEJobExecutor(LrmExecutor):
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         check_status_exit_code("qstat", exit_code, out)
         arrays: dict[str, Row] = {}
-        for item in job_lists(out):
-            if "state" not in item or "JB_job_number" not in item:
-                continue
+        for item in readable("qstat", job_lists(out), lambda item: "state" in item and "JB_job_number" in item):
             native_id = item["JB_job_number"]
             if "tasks" not in item:
                 yield native_id, item["state"], item
@@ -410,9 +405,17 @@ class SGEJobExecutor(LrmExecutor):
         return reasons(out)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
-        numbers = dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids)
-        return [Source("qacct", [[*_UTC, "qacct", "-j", native_id] for native_id in list(numbers)[:_QACCT_AT_ONCE]],
-                       parse_qacct)]
+        numbers = list(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))
+        each = [[*_UTC, "qacct", "-j", number] for number in numbers[:_QACCT_AT_ONCE]]
+        path = self._of_cell("accounting")
+        is_here = self.host.is_here and path.is_absolute() and path.is_file()
+        first = [[*_UTC, *of_lines(path, numbers)]] if is_here and len(numbers) > 1 else each
+        return [Source("qacct", first, parse_qacct), Source("qacct", each if is_here else [], parse_qacct, late=True)]
+
+    def _of_cell(self, name: str) -> Path:
+        """A file of the cell."""
+        environ = self.host.environ
+        return Path(environ.get("SGE_ROOT", ""), environ.get("SGE_CELL") or "default", "common", name)
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

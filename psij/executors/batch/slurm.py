@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -146,8 +147,8 @@ class SlurmJobExecutor(LrmExecutor):
     #: jobs that were submitted with ``--no-requeue``, and has operators alone suspend a job. Without ``--full`` the
     #: batch script would get no signal.
     _ORDERS = Orders("scancel {}", re.compile("invalid job id|already completing|already completed", re.IGNORECASE),
-                     hold="scontrol uhold {}", release="scontrol release {}", rerun="scontrol requeue {}",
-                     suspend="scontrol suspend {}", resume="scontrol resume {}",
+                     hold="scontrol uhold {,}", release="scontrol release {,}", rerun="scontrol requeue {}",
+                     suspend="scontrol suspend {,}", resume="scontrol resume {,}",
                      signal="scancel --full --signal={signal} {}", held={"hold": True})
     #: A part of a heterogeneous job has an id of its own here. Of a job that runs users may only lower the limit.
     _CHANGES = Changes("scontrol update JobId={id} {changes}", _UPDATED, live=frozenset(("job-name", "time")),
@@ -374,8 +375,15 @@ class SlurmJobExecutor(LrmExecutor):
         return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(self._columns), "-j", ",".join(ids)]
                                  for ids in _chunks(native_ids, 1000)], self._parse_sacct),
                 Source("scontrol", [[*_EPOCH, "scontrol", "-o", "show", "job", native_id]
-                                    for native_id in native_ids[:50]],
+                                    for native_id in self._shown_ids(native_ids)[:50]],
                        parse_scontrol, late=True)]
+
+    def _shown_ids(self, native_ids: list[str]) -> list[str]:
+        """Ids of which scontrol shows these jobs, one by one: several elements of an array by that of the array."""
+        arrays = [self._array_of(native_id) for native_id in native_ids]
+        counts = Counter(arrays)
+        return list(dict.fromkeys(array if array and counts[array] > 1 else native_id
+                                  for native_id, array in zip(native_ids, arrays, strict=True)))
 
     def _parse_sacct(self, exit_code: int, out: str, whose: Whose) -> dict[str, JobStatus]:
         """As parse_sacct. A release before 20.11 knows no SubmitLine, and is not asked for it again."""

@@ -69,13 +69,16 @@ def waits_for(job: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return (waits.TURN, str(pending)[:400]) if pending else (None, None)
 
 
+_MOST_STATUS: Final = 0xFFFF        # of a wait status
+
+
 def recorded(job: Mapping[str, Any]) -> Usage:
     """A job as ``flux jobs --json`` has it.
 
     t_run is the time of its allocation, t_cleanup of its end. A job that never ran has no t_run and no wait status.
     """
     status = job.get("waitstatus")
-    code, signal = (None, None) if status is None else end_of(status)
+    code, signal = end_of(status) if isinstance(status, int) and 0 <= status <= _MOST_STATUS else (None, None)
     return Usage(
         native_state=job.get("status"), submit_time=job.get("t_submit"), queue=job.get("queue"),
         account=job.get("bank"), ran=job.get("t_run") is not None, start_time=job.get("t_run"),
