@@ -391,9 +391,9 @@ def _variables(value: str) -> str:
 
 
 def _together(options: Mapping[str, str]) -> Iterator[Refusal]:
-    for name, wanted in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
-        if name in options and wanted not in options and (name, options[name]) != ("-tc", "0"):
-            yield Refusal(name, f"{name} wants {wanted}")
+    for name, other in (("-tc", "-t"), ("-hold_jid_ad", "-t"), ("-masterq", "-pe")):
+        if name in options and other not in options and (name, options[name]) != ("-tc", "0"):
+            yield Refusal(name, f"{name} wants {other}")
 
 
 JUDGE: Final = Judge("qsub", {

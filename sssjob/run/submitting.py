@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import psij
 from psij.executors._local_staging import StagingError
@@ -26,6 +26,7 @@ from sssjob.run import turns
 from sssjob.run.abilities import Doubts, PreparesAhead, SubmitsArrays, SubmitsTogether
 from sssjob.run.arrays import whole_of
 from sssjob.run.beginning import begin_of, no_hold, with_attributes
+from sssjob.run.commands import most_at_once, prepare_scripts
 from sssjob.run.crew import Crew
 from sssjob.run.placing import native_name, place, user_there
 from sssjob.run.plan import Need
@@ -112,7 +113,7 @@ class Submitting:
             ahead = 1       # of so many consignments the scripts are written, beside that whose turn it is
             try:
                 for n, jobs in enumerate(consignments):
-                    most = _most_at_once(jobs)
+                    most = most_at_once(jobs)
                     while crew.working and crew.working >= (most if self._goes_well else 1):
                         self._take_end(crew)
                     if (self.engine.leaves and self._told_to_leave()) or not self.engine.in_time:
@@ -131,7 +132,7 @@ class Submitting:
                     self._give(crew, jobs[0])
                     if n + 1 >= ahead:
                         ahead = n + 1 + (_AHEAD if self._goes_well else 1)
-                        _prepare_scripts(consignments[n + 1:ahead])
+                        prepare_scripts(consignments[n + 1:ahead])
                     if self.engine.recording.is_due:
                         self._note_taken()
             finally:
@@ -143,7 +144,7 @@ class Submitting:
         """Have a thread submit a job, whose script is written here where it is not yet."""
         psij_job = job.parts[0]
         assert psij_job is not None
-        _prepare_scripts([[job]])
+        prepare_scripts([[job]])
         self._begins(job, 0, psij_job)
         crew.give(job, partial(job.of.executor().submit, psij_job))
 
@@ -489,19 +490,3 @@ class Submitting:
 def _is_before_command(error: psij.SubmitException) -> bool:
     """Whether a submission failed before its submit command ran."""
     return isinstance(error.__cause__, StagingError)
-
-
-def _most_at_once(jobs: Sequence[Running]) -> int:
-    """How many submit commands may run while that of a job does, itself among them; 0 where the job is submitted here:
-    elements of an array, a job of several parts, and one whose executor runs no such command."""
-    backend = jobs[0].of.executor()
-    alone = jobs[0].array is None and len(jobs[0].parts) == 1
-    commands = getattr(backend, "submit_commands", None) if alone else None     # isinstance of a protocol takes longer
-    return 0 if commands is None else max(commands, 1)
-
-
-def _prepare_scripts(consignments: Sequence[Sequence[Running]]) -> None:
-    """Do ahead what can be done before the submit commands of jobs run, as far as threads submit them."""
-    for jobs in consignments:
-        if _most_at_once(jobs) and jobs[0].parts[0] is not None:
-            cast(PreparesAhead, jobs[0].of.executor()).prepare(jobs[0].parts[0])
