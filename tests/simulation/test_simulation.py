@@ -132,9 +132,17 @@ def test_what_users_do_to_jobs_is_done(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("seed", [14000000, 14000002, 14000083])
+@pytest.mark.parametrize("seed", [14000000, 14000002, 14000083, 14020308])
 def test_an_unlucky_site_changes_nothing(seed: int, tmp_path: Path) -> None:
     """Strangers' jobs that bear the beginning of our tags, a request for two documents at one moment, a full disk."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.sweep
+def test_an_empty_answer_is_no_queue_without_jobs(tmp_path: Path) -> None:
+    """All answers of a Slurm were empty for half a minute: sbatch had made the job, the search for it asked squeue and
+    sacct for no header, and took nothing for no job. It was submitted twice."""
+    seed = 14020334
     assert carry_out(make_plan(seed), tmp_path / "world") == []
 
 
