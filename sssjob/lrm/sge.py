@@ -22,7 +22,8 @@ from sssjob.lrm.states import NativeState, Stage
 from sssjob.lrm.usage import Usage, whole
 
 __all__ = [
-    "ANSWERS", "FAILED", "FAILURES", "JUDGE", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS", "average",
+    "ANSWERS", "FAILED", "FAILURES", "JUDGE", "NO_TIME", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS",
+    "average",
     "awaited", "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak",
     "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
     "waits_for",
@@ -229,6 +230,10 @@ def requested(category: str) -> Iterator[tuple[str, str]]:
         elif option == "l":
             pairs = (item.partition("=") for item in value.split(","))
             yield from ((name, amount) for name, _, amount in pairs if amount)
+
+
+#: In place of the time of a start that never was (qacct(1), accounting(5)).
+NO_TIME: Final = "-/-"
 
 
 def moment(text: str) -> float | None:

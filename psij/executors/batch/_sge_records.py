@@ -17,7 +17,18 @@ from psij.executors.batch._terms import check_status_exit_code
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.answers import behind_notices
-from sssjob.lrm.sge import RAN, RUN_AGAIN, average, limit_passed, moment, numbers, records_of, runs_of, used_in
+from sssjob.lrm.sge import (
+    NO_TIME,
+    RAN,
+    RUN_AGAIN,
+    average,
+    limit_passed,
+    moment,
+    numbers,
+    records_of,
+    runs_of,
+    used_in,
+)
 from sssjob.lrm.usage import of_runs
 
 #: What qacct says of a job without a record, and where there is no file of records: before the first job of a cluster
@@ -127,7 +138,9 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if failed in _NOT_OVER:
         return None
     job = replace(of_runs(usages), ran=usages[-1].ran, queue=usages[-1].queue, memory_average_bytes=average(records))
-    metadata = job.facts(began=True, over=True) | {"starts": job.starts or 0}
+    metadata = job.facts(began=True, over=True)
+    if not job.starts and all(row.get("start_time", "").strip() == NO_TIME for row in records):
+        metadata["starts"] = 0
     if job.ran and len(runs) > 1:
         metadata["attempts"] = [usage.attempt() for usage in usages]
     state = JobState.COMPLETED if failed == 0 and code == 0 else JobState.FAILED
