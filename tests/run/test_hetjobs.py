@@ -116,6 +116,9 @@ def test_managers_without_such_jobs(tmp_path: Path) -> None:
 def test_finding_a_part_by_its_tag(out: str, expected: list[str], tmp_path: Path) -> None:
     executor = SlurmJobExecutor(config=BatchSchedulerExecutorConfig(work_directory=tmp_path))
     job = Job()
-    assert executor._parse_lookup(out.replace("ID", job.id))[job.id] == expected
+    assert executor._parse_lookup("JOBID|COMMENT|COMMAND\n" + out.replace("ID", job.id))[job.id] == expected
+    for cut in ("", "\n", "JOBID|COMM"):       # else it would say that there is no such job, and one is made again
+        with pytest.raises(ValueError, match=r"without a header|is cut off"):
+            executor._parse_lookup(cut)
     assert (executor.part_id("12", 1), executor.part_id("12+0", 2)) == ("12+1", "12+2")
     assert executor.get_cancel_command("12+1") == ["scancel", "12"]

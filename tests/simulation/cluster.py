@@ -303,6 +303,14 @@ class Cluster:
         self.jobs.append(job)
         return job
 
+    def double(self, ours: NativeJob, user: str, lasts: float, cut: int) -> None:
+        """A stranger's job that looks like one of ours: what it says of itself begins as our tag does, of which the
+        last characters are cut off or, where it is our own user's, others."""
+        assert ours.tag is not None
+        tag = ours.tag[:-cut] + "x" * (cut if user == US else 0)
+        job = self.stranger(user, lasts)
+        job.script, job.comment, job.name = f"/home/stranger/{tag}.job", f"sssjob:{tag}", ours.name
+
     def end_strangers(self) -> None:
         """Have all jobs end that are not of sssjob."""
         for job in self.jobs:
@@ -572,7 +580,7 @@ class Cluster:
                 "MaxRSS": "", "AveRSS": "", "Partition": "batch", "AllocTRES": "cpu=1,mem=100M,node=1,billing=1",
                 "ConsumedEnergyRaw": "0", "Account": "physics", "QOS": "normal", "Cluster": self.settings.name,
                 "Comment": "", "User": name_of(job.user), "UID": job.user, "WorkDir": "/home",
-                "SubmitLine": f"sbatch --parsable {job.script}" if job.tag else "sbatch job.sh"}
+                "SubmitLine": f"sbatch --parsable {job.script}" if job.tag or job.comment else "sbatch job.sh"}
 
     def scontrol(self, arguments: list[str]) -> Answer:
         """The controller's own words."""

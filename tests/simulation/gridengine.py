@@ -142,7 +142,7 @@ class GridEngine(Cluster):
         if not some:
             return Answer(1, "", f"Following jobs do not exist: \n{wanted}\n")
         contexts = {job.number: f"context:                    sssjob={Path(job.script).stem}\n"
-                    for job in some if job.tag is not None}
+                    for job in some if job.tag is not None or job.comment}
         return Answer(0, "".join(f"{'=' * 62}\njob_number:                 {job.number}\n" +
                                  contexts.get(job.number, "") for job in some))
 

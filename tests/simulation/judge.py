@@ -228,6 +228,7 @@ def _truths(jobs: list[NativeJob], events: list[Event], wished: bool, message: s
     if not jobs:
         tried = any(event.kind == "intent" for event in events)
         refused = tried and not any(word in message for word in _FULL)      # a full queue is waited for
+        refused |= "the disk is full" in message        # as it was to be written that it is submitted
         return {("skipped", None), *([("canceled", None)] if wished else []), *([("failed", None)] if refused else [])}
     ends: set[tuple[str, int | None]] = set()
     for job in jobs:

@@ -29,6 +29,7 @@ class Memory:
     def __init__(self, rest: Callable[[float], object]) -> None:
         self.rest = rest
         self.writer: Connection | None = None           # whose transaction is open
+        self.is_full = False                            # whether the disk has no room: nothing more can be written
         self.database, self._tables = _journal()
 
     def connection(self, path: str | os.PathLike[str], **_: object) -> Connection:
@@ -52,12 +53,14 @@ class Connection:
     def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
         """Carry a statement out."""
         database = self._ready()
+        self._find_room(statement)
         cursor = database.execute(statement, values)
         self._memory.writer = self if database.in_transaction else None
         return cursor
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> sqlite3.Cursor:
         """Carry a statement out for each of these."""
+        self._find_room(statement)
         return self._ready().executemany(statement, values)
 
     @property
@@ -71,6 +74,10 @@ class Connection:
             self._memory.database.execute("ROLLBACK")
             self._memory.writer = None
         self._is_open = False
+
+    def _find_room(self, statement: str) -> None:
+        if self._memory.is_full and statement.startswith(("INSERT", "UPDATE")):
+            raise sqlite3.OperationalError("database or disk is full")
 
     def _ready(self) -> sqlite3.Connection:
         """The database, once no other client writes."""

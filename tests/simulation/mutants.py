@@ -26,6 +26,7 @@ from psij.executors._local_staging import ENDS
 from psij.executors.batch import _evidence
 from psij.executors.batch._evidence import Evidence
 from psij.executors.batch._identity import Verdict, Whose
+from sssjob.errors import AccessError
 from sssjob.run import attempts, staging, storage, wishes
 from sssjob.run.journal import Entry
 from tests.simulation.__main__ import failures, fix_hashes
@@ -160,6 +161,18 @@ def _all_numbers(journal: Any, *_: Any) -> list[int]:
     return [number for number, in journal.ask("SELECT number FROM submissions", {})]
 
 
+def _entered(self: Any, entry: Entry) -> None:
+    """Whatever its document is."""
+    self.entry = entry
+
+
+def _unwritten(self: Entry, *others: Any, **named: Any) -> None:
+    """What the disk has no room for is no reason not to go on."""
+    with suppress(AccessError):
+        _flush(self, *others, **named)
+
+
+_flush = Entry.flush
 _code, _natively = _evidence._code, wishes.Wishes._natively
 _prepare, _stage, _together = storage._prepare, staging._stage, attempts.together
 _ROWS = f"{_BATCH}._listing.judge"
@@ -253,6 +266,9 @@ MUTANTS = (
     Mutant("caps are not kept", {"sssjob.run.room.Room.admits": lambda *_: True}, (12000020, 12000032)),
     Mutant("a group goes on after its first failure",
            {"sssjob.run.failing.Failing.end_groups": lambda *_: None}, (12000039,)),
+    Mutant("another document is that of the request", {"sssjob.run.entering.Prepared.entered": _entered}, (14000000,)),
+    Mutant("a job is submitted although its intent has no room", {"sssjob.run.journal.Entry.flush": _unwritten},
+           (14000083,)),
 )
 
 

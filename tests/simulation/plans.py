@@ -28,6 +28,10 @@ _ARRAYS = 0.3                   # of the plans have arrays
 #: From this seed on users do more than submit, wait and cancel; those before it are kept as tests as they are.
 _BUSY_FROM = 12_000_000
 _BUSY_STEPS = ("hold", "hold", "release", "rerun", "rerun", "anew", "pause", "prune", "clock", "again", "break")
+#: From this seed on there are strangers whose jobs look like ours, accounting that is late by an hour, a disk that is
+#: full for a while, requests that are made again for another document, and three clients at once.
+_WIDE_FROM = 14_000_000
+_WIDE_STEPS = ("double", "double", "full", "full", "other", "other", "crowd", "requeue")
 _DEADLY = ("submit", "again", "look", "wait", "cancel")
 
 
@@ -52,6 +56,8 @@ def make_plan(seed: int) -> Plan:
     _make_arrays(random.Random(f"arrays {seed}"), steps)
     if seed >= _BUSY_FROM:
         steps += _busy(random.Random(f"busy {seed}"), steps, submissions, len(clusters))
+    if seed >= _WIDE_FROM:
+        steps += _wide(random.Random(f"wide {seed}"), steps, clusters)
     return {"seed": seed, "clusters": clusters, "steps": sorted(steps, key=lambda step: float(step["at"]))}
 
 
@@ -97,6 +103,35 @@ def _busy(chance: random.Random, steps: Sequence[dict[str, Any]], submissions: i
         if step["do"] in ("hold", "release", "rerun", "anew", "again", "prune") and chance.random() < 0.3:
             step["die"] = {"at": chance.choice(("command", "commit", "commit")), "count": chance.randint(1, 6),
                            "before": chance.random() < 0.5}
+        yield step
+
+
+def _wide(chance: random.Random, steps: Sequence[dict[str, Any]], clusters: Sequence[dict[str, Any]],
+          ) -> Iterator[dict[str, Any]]:
+    """What an unlucky site has besides."""
+    for cluster in clusters:
+        if chance.random() < 0.15:
+            cluster |= {"lag": 3600.0, "purge": 86_400.0}
+    submissions = [step for step in steps if step["do"] == "submit"]
+    for _ in range(chance.randint(1, 3)):
+        step = {"at": round(chance.uniform(0, LATEST_S), 1), "on": chance.randrange(len(clusters)),
+                "do": chance.choice(_WIDE_STEPS)}
+        match step["do"]:
+            case "double":
+                step |= {"job": chance.randrange(4), "user": chance.choice(("1000", "2000")),
+                         "lasts": chance.choice((2.0, 50.0, 100_000.0)), "cut": chance.choice((1, 8, 12))}
+            case "full":
+                if any(one["do"] == "power" for one in steps):
+                    continue            # that disk loses what it has, and is never full
+                step["seconds"] = round(chance.uniform(2, 40), 1)
+            case "other":
+                earlier = chance.choice(submissions)
+                soon = earlier["at"] + chance.choice((0.0, 0.1, 0.5, 20.0))
+                step |= {"at": round(soon, 1), "on": earlier["on"], "token": earlier["token"], "jobs": _jobs(chance)}
+            case "crowd":
+                step |= {"do": "wait", "seconds": round(chance.uniform(5, 60), 1), "clients": 3}
+            case "requeue":
+                step |= {"job": chance.randrange(4), "state": chance.choice(("NODE_FAIL", "PREEMPTED", "REQUEUED"))}
         yield step
 
 

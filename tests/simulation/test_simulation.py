@@ -131,6 +131,21 @@ def test_what_users_do_to_jobs_is_done(seed: int, tmp_path: Path) -> None:
     assert carry_out(make_plan(seed), tmp_path / "world") == []
 
 
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", [14000000, 14000002, 14000083, 14020308])
+def test_an_unlucky_site_changes_nothing(seed: int, tmp_path: Path) -> None:
+    """Strangers' jobs that bear the beginning of our tags, a request for two documents at one moment, a full disk."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.sweep
+def test_an_empty_answer_is_no_queue_without_jobs(tmp_path: Path) -> None:
+    """All answers of a Slurm were empty for half a minute: sbatch had made the job, the search for it asked squeue and
+    sacct for no header, and took nothing for no job. It was submitted twice."""
+    seed = 14020334
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
 @pytest.mark.parametrize("seed", [2])
 def test_a_record_of_an_attempt_is_none_of_the_next_one(seed: int, tmp_path: Path) -> None:
     """Seed 11012896: a Grid Engine was installed anew between two attempts, so that both had one native id, and once
@@ -195,7 +210,9 @@ def test_one_seed_is_one_history(tmp_path: Path) -> None:
     ("any record of the native id is ours", 1), ("the journal is not synced", 0), ("a wish to cancel is forgotten", 1),
     ("an attempt is charged twice", 1), ("files are not staged out", 0),
     ("late accounting takes the record of a stranger", 15),
-    ("dependencies hold whatever became of the other job", 0)])
+    ("dependencies hold whatever became of the other job", 0), ("a hold is told to nobody", 12000963),
+    ("a job is put back twice", 12001250), ("another document is that of the request", 14000000),
+    ("a job is submitted although its intent has no room", 14000083)])
 def test_planted_faults_are_found(name: str, seed: int, tmp_path: Path) -> None:
     """A few of those that ``python -m tests.simulation.mutants`` plants."""
     mutant = next(one for one in MUTANTS if one.name == name)

@@ -13,6 +13,7 @@ import errno
 import importlib
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,6 +30,7 @@ from psij.executors import _local_staging
 from psij.executors.batch import _cluster, _command
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.conversion.settings import Settings as Stated
+from sssjob.errors import AccessError, UsageError
 from sssjob.findings import Policy
 from sssjob.run import staging as staging_module
 from sssjob.run.client import Client
@@ -52,6 +54,7 @@ __all__ = ["World", "carry_out", "warm_up"]
 _LAST_S = 900.0                 # what the last clients may take, when all is well again
 _POWER_S = 15.0                 # until a cut that nobody's writing brings on
 _LATE_S = 25.0                  # the longest that a request is under way: less than ``lost_after``
+_SCRIPTS = re.compile(r"<Arguments>-c '([^']*)'</Arguments>")       # of a document's jobs
 _SETTLED_S = 15.0               # after which accounting has told all
 _CHANGING = ("sbatch", "scancel", "qsub", "qdel", "qhold", "qrls", "qmod")
 _CONFIG: Mapping[str, Any] = {"queue_polling_interval": 10, "initial_queue_polling_delay": 2, "command_timeout": 20,
@@ -78,6 +81,7 @@ class World:
         self.ahead = [0.0 for _ in self.clusters]       # by how much the clock of each cluster's login hosts is
         self.known: dict[int, list[tuple[Running, list[Event]]]] = {}   # jobs with their histories, before a prune
         needs_disk = any(step["do"] == "power" for step in plan["steps"])
+        self.was_full = False
         self.disk = Disk(folder / "journal.db", self.kernel.chance) if needs_disk else None
         self.memory = Memory(self.kernel.rest)
 
@@ -151,6 +155,7 @@ class World:
             self._do(step)
         kernel.rest(max(LATEST_S + _POWER_S - kernel.now, 0.0))
         self.storms.clear()
+        self.memory.is_full = False
         for cluster in self.clusters:
             cluster.up = cluster.accounting_up = True
             cluster.end_strangers()         # who might keep a queue full for ever
@@ -166,8 +171,8 @@ class World:
     def _do(self, step: Mapping[str, Any]) -> None:
         on, cluster = step["on"], self.clusters[step["on"]]
         match step["do"]:
-            case "submit":
-                self._client(on, "submit", lambda: self._submit(on, step), step.get("die"))
+            case "submit" | "other":
+                self._client(on, step["do"], lambda: self._submit(on, step), step.get("die"))
             case "again":
                 made = next(one for one in self.plan["steps"] if one.get("token") == step["name"])
                 if made["at"] <= self.kernel.now:
@@ -202,6 +207,12 @@ class World:
                         cluster.forget(job)
                     elif job.state == "RUNNING":
                         cluster.break_down(job, step["state"])
+            case "double":
+                cluster.tick()
+                for job in [job for job in cluster.jobs if job.tag is not None][step["job"]:step["job"] + 1]:
+                    cluster.double(job, step["user"], step["lasts"], step["cut"])
+            case "full":
+                self.kernel.spawn(self._here, lambda: self._full(step["seconds"]))
             case "reset":
                 cluster.reset()
             case "outage":
@@ -224,6 +235,12 @@ class World:
         setattr(cluster, name, False)
         self.kernel.rest(seconds)
         setattr(cluster, name, True)
+
+    def _full(self, seconds: float) -> None:
+        """Have the disk of the journal be full for a while."""
+        self.memory.is_full = self.was_full = True
+        self.kernel.rest(seconds)
+        self.memory.is_full = False
 
     def _tick(self, cluster: Cluster) -> None:
         while True:
@@ -260,8 +277,16 @@ class World:
                 (self.folder / f"{prefix}{number}").mkdir(exist_ok=True)
         client.max_queued = step.get("cap")
         text = document(step["jobs"], self.folder, prefix, "failfast" in step)
-        client.submit(read_document(text.encode()), self.clusters[on].executor,
-                      policy=Policy.IGNORE, cwd=self.folder, request=f"token {step['token']}")
+        try:
+            submission = client.submit(read_document(text.encode()), self.clusters[on].executor,
+                                       policy=Policy.IGNORE, cwd=self.folder, request=f"token {step['token']}")
+        except UsageError:
+            if not any(one["do"] == "other" and one["token"] == step["token"] for one in self.plan["steps"]):
+                raise       # else this is another document under a request that was made
+            return
+        scripts = {job["script"] for job in step["jobs"]}
+        if submission and submission.entry and set(_SCRIPTS.findall(submission.entry.document)) != scripts:
+            self.wrong.append(f"request: another document counts as that of token {step['token']}")
 
     def _refresh(self, on: int) -> None:
         self.opened(on).refresh([])
@@ -293,7 +318,7 @@ class World:
             if endless:
                 client.cancel(endless, 5.0)
             users.wait_for_all(self, client, names, _LAST_S)
-        self.kernel.rest(_SETTLED_S)
+        self.kernel.rest(max(_SETTLED_S, self.clusters[on].settings.lag + _SETTLED_S / 2))
         client.refresh([])
 
     @staticmethod
@@ -423,6 +448,8 @@ class World:
         assert process is not None
         process.extra["on"] = 0
         for client in self.clients:
+            if self.was_full and isinstance(client.failure, AccessError) and "the disk is full" in str(client.failure):
+                continue
             if client.failure is not None:
                 self.wrong.append(f"raised: {client.name}: {client.failure!r}")
             elif not client.dead:

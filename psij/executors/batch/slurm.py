@@ -202,14 +202,17 @@ class SlurmJobExecutor(LrmExecutor):
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         """The tag is in the name of the script, which squeue and sacct show, and in the comment."""
-        return [["squeue", "-u", str(self.host.uid), "-t", "all", "-h", "-o", "%i|%k|%o"],
-                ["sacct", "-X", "-n", "-P", "-S", "now-1hours", "-u", str(self.host.uid), "-o",
+        return [["squeue", "-u", str(self.host.uid), "-t", "all", "-o", "%i|%k|%o"],
+                ["sacct", "-X", "-P", "-S", "now-1hours", "-u", str(self.host.uid), "-o",
                  "JobID,Comment,SubmitLine"]]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
         """The comment counts first: all parts of a job have one script. The elements of an array have one of their
-        own, and those that wait one row, which is that of the array."""
-        rows = [[*line.split("|", 2), "", ""][:3] for line in whole_lines(out)]
+        own, and those that wait one row, which is that of the array. An answer without its header was cut off."""
+        lines = whole_lines(out)
+        if not any(line.upper().startswith("JOBID|") for line in lines):
+            raise ValueError(f"an answer without a header: {out[:200]!r}")
+        rows = [[*line.split("|", 2), "", ""][:3] for line in lines]
         by_comment, by_script = (by_tag(((match[1], native_id) for job_name_, *texts in rows
                                          if ANSWERS.is_id(native_id := array_id(job_name_)) and (
                                              match := form.search(texts[place]))),
