@@ -171,7 +171,10 @@ def test_elements_that_differ_by_more_go_alone(managed: Desk) -> None:
     """What is staged is brought for each of them; one that is held already goes when it is released."""
     (managed.folder / "data").write_text("x")
     staged = "<Extension type='PSIJ' name='StageIn'>{\"source\": \"data\", \"target\": \"there/data\"}</Extension>"
-    managed.submit(shell("cat there/data >> ran", array("1-3"), staged))
+    findings = Findings()
+    managed.submit(shell("cat there/data >> ran", array("1-3"), staged), findings=findings)
+    assert [f.message for f in findings if "one by one" in f.message] == [
+        "a: its elements are submitted one by one: each has files that are staged"]
     assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == 3
 
 
