@@ -132,7 +132,7 @@ def test_what_users_do_to_jobs_is_done(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("seed", [14000000, 14000002, 14000083, 14020308])
+@pytest.mark.parametrize("seed", [14000000, 14000002, 14000083, 14020308, 14021428, 14021756])
 def test_an_unlucky_site_changes_nothing(seed: int, tmp_path: Path) -> None:
     """Strangers' jobs that bear the beginning of our tags, a request for two documents at one moment, a full disk."""
     assert carry_out(make_plan(seed), tmp_path / "world") == []
