@@ -300,8 +300,8 @@ class GenericPBSJobExecutor(LrmExecutor):
         metadata |= standing(native, common, waits_for(fields.get("comment")) if waits else None)
         if waits:
             comment = fields.get("comment")
-            return JobStatus(common, time=job.submit_time, message=comment if waits_for(comment) else None,
-                             metadata=metadata)
+            reason = comment if not comment or waits_for(comment) else None
+            return JobStatus(common, time=job.submit_time, message=reason, metadata=metadata)
         if not common.final:
             return JobStatus(common, time=job.start_time, metadata=metadata)
         code = job.exit_code
