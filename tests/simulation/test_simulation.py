@@ -174,6 +174,18 @@ def test_an_exit_file_of_an_earlier_run_is_no_end(tmp_path: Path) -> None:
     assert carry_out({"seed": 1, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
+def test_no_group_is_ended_for_a_failure_that_could_not_be_written(tmp_path: Path) -> None:
+    """Seed 14100258: the disk had no room for the intent of the last job, which failed by that, and what ran of its
+    group was cancelled. The next client knew of no failure, and submitted it."""
+    cluster = {"name": "lab", "kind": "slurm", "ancient": False, "wait": 0.0, "slots": 100, "limit": 2}
+    jobs = [{"script": "sleep 30.0; exit 200"},
+            {"script": "sleep 30.0; exit 0", "after": 0, "condition": "OnFailure"},
+            {"script": "sleep 5.0; exit 200", "after": 1, "condition": "OnSuccess"}]
+    steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 0, "jobs": jobs, "failfast": True},
+             {"at": 46.9, "on": 0, "do": "full", "seconds": 36.3}, {"at": 58.2, "on": 0, "do": "look"}]
+    assert carry_out({"seed": 14100258, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
+
+
 def test_why_a_job_is_not_tried_again_outlives_late_accounting(tmp_path: Path) -> None:
     """Seed 14030016: the record of its only attempt came an hour later, and its words were told alone."""
     cluster = {"name": "lab", "kind": "slurm", "ancient": False, "first": 40, "lag": 3600.0}
