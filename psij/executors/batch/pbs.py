@@ -66,6 +66,7 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     _NAMES = JOB_NAMES["pbspro"]
     _DEFAULT_NAME = 60
     _COLUMN = 1
+    _SIGNALED_IS_ZERO = True    # by qsig; seen with OpenPBS 23.06: shell and script are killed, Exit_status is 0
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
