@@ -1038,6 +1038,8 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": DONE}), C, None, None),
     (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(0)), C, 0, "exit-file"),
     (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(5)), F, 5, "exit-file"),         # the script hid its code
+    (replace(NOTHING, records={"acct": DONE}, unwritten=True), None, None, None),       # by a signal, with PBS
+    (replace(NOTHING, records={"acct": DONE}, unwritten=True, waited_s=11), C, None, None),
     (replace(NOTHING, records={"acct": RUNS}), A, None, None),
     (replace(NOTHING, records={"acct": RUNS}, exit=ExitFile(0), waited_s=11), C, 0, "exit-file"),
     (replace(NOTHING, queue=DONE, in_queue=True), None, None, None),
