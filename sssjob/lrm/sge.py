@@ -43,6 +43,7 @@ RAN: Final = frozenset((0, 12, 13, 14, 15, 16, 17, 24, RUN_AGAIN, 30, TIME_LIMIT
 FAILED: Final[dict[int, str]] = {
     17: "signal", TIME_LIMIT: "timeout", SIGNALED: "signal",
     **{code: "launch" for code in range(1, SIGNALED) if code not in RAN},
+    18: "node-failure", 19: "node-failure",     # what watches the job on its node died, probably with the node
 }
 #: ``failed`` -> what happened, in words, of some that the accounting file has as a bare number.
 FAILURES: Final[Mapping[int, str]] = {
