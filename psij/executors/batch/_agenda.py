@@ -72,12 +72,12 @@ class Agenda(ABC):
             return True
 
     @contextmanager
-    def canceling(self, job: Job) -> Iterator[None]:
-        """While a cancel command runs: an end is not judged before it is known whether it was ours."""
+    def canceling(self, job: Job, wanted: bool = True) -> Iterator[None]:
+        """While a cancel command runs: an end is not judged before it is known whether it was ours. wanted: the end."""
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:
-                followed.wanted = True
+                followed.wanted |= wanted
                 followed.canceling += 1
         try:
             yield
@@ -96,6 +96,21 @@ class Agenda(ABC):
                 followed.cancels += 1
                 followed.gone, followed.unbegun = gone, unbegun
         self.hurry(job)
+
+    @contextmanager
+    def putting_back(self, job: Job) -> Iterator[None]:
+        """While a command runs that puts a job back into the queue. What was asked before the answer to that, and an
+        end that was seen before, are of the run that is over: some managers put back jobs that have ended too."""
+        with self.canceling(job, wanted=False):
+            yield
+        with self._changed:
+            followed = self._followed.get(job)
+            if followed is not None:
+                followed.put_back_at, followed.ended_at = time.monotonic(), None
+                self._ending.pop(job, None)
+                if followed.queue is not None and followed.queue.state.final:
+                    followed.queue = None
+                    self._states.forget(followed.native_id)
 
     def all_followed(self) -> dict[Job, Followed]:
         """What is followed, without the lock, which a thread that is gone may hold."""

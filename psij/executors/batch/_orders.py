@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import copy
 from functools import partial
 
@@ -176,7 +177,9 @@ class BatchOrders(BatchAsking):
         if watcher is not None and not self._is_there(watcher, job, deed):
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
         try:
-            refusal = self.order_refusal(order, self._run_command(command))
+            with watcher.putting_back(job) if order == "rerun" and watcher is not None else nullcontext():
+                output = self._run_command(command)
+            refusal = self.order_refusal(order, output)
         except subprocess.CalledProcessError as e:
             refusal = self.order_refusal(order, e.output or "")
             transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED

@@ -171,6 +171,9 @@ class Watcher(Agenda):
         if error is None:
             self._reasons.add(followed, seen, now)
         for item in followed:
+            if started < item.put_back_at:
+                self._states.forget(item.native_id)
+                continue
             status = seen.get(item.native_id, _MISSING)
             claim = claims.get(item.native_id)
             if claim is not None and status is not _MISSING and not repeats(claim, item.claim):
