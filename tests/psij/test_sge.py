@@ -155,6 +155,8 @@ def test_recorded_unknown() -> None:
     with pytest.raises(RuntimeError):
         parse_qacct(1, "error: commlib error")
     assert parse_qacct(0, "Total System Usage\n    WALLCLOCK         UTIME\n") == {}      # of a file without a record
+    with pytest.raises(ValueError, match="does not say whether job 1 failed: 'x'"):      # and not that it never began
+        parse_qacct(0, re.sub(r"(?m)^failed .*$", "failed x", recorded("qacct-j-1.txt")))
 
 
 def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
