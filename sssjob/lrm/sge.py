@@ -23,9 +23,8 @@ from sssjob.lrm.usage import Usage, whole
 
 __all__ = [
     "ANSWERS", "FAILED", "FAILURES", "JUDGE", "NO_TIME", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS",
-    "average",
-    "awaited", "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak",
-    "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
+    "average", "awaited", "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers",
+    "peak", "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
     "waits_for",
 ]
 
