@@ -96,7 +96,6 @@ class Connection:
 def _journal() -> tuple[sqlite3.Connection, list[str]]:
     """A journal of nothing, and its tables."""
     database = _connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=500)
-    with patch("sssjob.run.storage._set_mode"), patch(          # there is no log to be written ahead in memory,
-            "sssjob.run.storage._is_read_only", return_value=False):        # and no file system
+    with patch("sssjob.run.storage._set_mode"):         # there is no log to be written ahead in memory
         storage._prepare(database, Path("journal.db"))
     return database, [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
