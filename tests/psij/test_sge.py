@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,7 +162,7 @@ def test_recorded_unknown() -> None:
 
 def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """180 jobs that ended in a minute cost 184 commands, each of which read the whole file. Where that does not lie
-    here, or has no record of a job, each job is asked for."""
+    here, or has no record of a job, each job is asked for; behind SSH it is looked for with the one command."""
     each = [["env", "TZ=UTC0", "qacct", "-j", number] for number in ("37", "9")]
     monkeypatch.setenv("SGE_ROOT", str(tmp_path))
     executor = SGEJobExecutor()
@@ -177,6 +178,9 @@ def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pyt
     assert (later.commands, later.late, len(first.commands)) == (each, True, 1)
     assert executor._run_command(first.commands[0]) == f"-j -f /dev/stdin\n{lines[1]}{lines[3]}"
     assert executor._sources(["9"])[0].commands == each[1:]
+    monkeypatch.setattr(executor, "host", SimpleNamespace(is_here=False, environ={"SGE_ROOT": "/far"}))
+    first, later = executor._sources(["37.1", "9"])
+    assert (first.commands[0][-1], len(first.commands), later.commands) == ("/far/default/common/accounting", 1, each)
 
 
 @pytest.mark.parametrize(("letters", "state", "phase"), [
