@@ -225,7 +225,7 @@ def _is_single(group: TaskGroup) -> bool:
 
 def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -> None:
     ran = [p for p in parts if p.started is not None]
-    _time(job, "EndTime", max, (_end_of(p) for p in ran or parts))
+    _time(job, "EndTime", max, (p.ended_at for p in ran or parts))
     code, signal = outcome_of(parts)
     job.set_as_is("ExitCode", code)
     _extensions(job, "ExitSignal", [] if signal is None else [str(signal)])
@@ -317,18 +317,10 @@ def _values(parts: Sequence[Seen], key: str) -> list[Decimal]:
     return [Decimal(str(p.known[key])) for p in parts if key in p.known]
 
 
-def _end_of(part: Seen) -> float | None:
-    """When a part has ended, seconds since the epoch; None where nobody knows: of a job that was lost after its start,
-    or had gone when it was to be cancelled, only the time is known at which that was found out."""
-    end: float | None = part.known.get("end_time", part.status.time if part.status else None)
-    unknown = part.started is not None and "end_time" not in part.known and part.known.get("end_unknown")
-    return None if unknown else end
-
-
 def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
     """Write the Delivered block of a job or a task group."""
     block = Delivered()
-    if all(_end_of(p) is not None and not p.put_back for p in parts):
+    if all(p.ended_at is not None and not p.put_back for p in parts):
         block.add_as_is("Duration", _half_up(_duration(parts)))
     processors = _values(parts, "processors")
     if any("spans" in p.known for p in parts):

@@ -11,7 +11,6 @@ from sssjob.errors import AccessError
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run import facts
 from sssjob.run.attempts import changes_of, next_clause
-from sssjob.run.evidence import tell
 from sssjob.run.gates import holds
 from sssjob.run.outcomes import JobOutcome
 from sssjob.run.standing import Running, Submission
@@ -46,7 +45,6 @@ class Failing:
             self.engine.tell(job, f"attempt {number} can no longer be planned")
             return False
         message = str(job.plan.job.value("StatusMessage") or "")
-        tell(self.engine.findings, job.plan.label, job.disagreements, job.place)
         self.engine.room.has_ended(job)
         self.engine.starting.left(job)
         self.engine.recording.put_aside(job)

@@ -935,6 +935,14 @@ def test_inheritable_descriptors_are_found_without_a_list(place: str, monkeypatc
         os.close(handed_on)
 
 
+def test_a_system_that_closes_all_other_descriptors_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 can ask for it; a list of descriptors is up to a tenth of a second old."""
+    monkeypatch.setattr(_command, "_CLOSE_FROM", 99)
+    monkeypatch.setattr(os, "posix_spawn", lambda *_, file_actions, **__: file_actions)
+    actions: Any = _command._spawned(["/bin/true"], {}, {1: 11})
+    assert actions == [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, 11, 1), (99, 3)]
+
+
 def test_commands_get_three_streams_of_ours_and_nothing_else() -> None:
     """Descriptors that this program has inherited are not theirs, nor the signals that Python ignores; they have their
     streams where this program has closed its own."""

@@ -38,7 +38,7 @@ class Agenda(ABC):
         self._pause = 0.0
         self._interval = 0.0                            # the shortest of the configured intervals
         self._took = 0.0
-        self._asked_at = 0.0
+        self._asked_at = self._ends_asked_at = 0.0      # monotonic times of the last questions to queue and accounting
         self._outage = Outage()
         self._budget = Budget()
         self._many_at = float("-inf")                   # monotonic time when more than a few jobs were followed last
@@ -185,9 +185,12 @@ class Agenda(ABC):
     def _earliest(self, delay_s: float) -> float:
         return max(time.monotonic() + delay_s, self._asked_at + min(_SHARE * self._took, self._interval))
 
-    def _budget_s(self, kept: int) -> float:
-        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once. kept: how
-        many questions are left for the other thread."""
+    def _budget_s(self, of_ends: bool = False) -> float:
+        """Seconds until the queue, or accounting for ends, may be asked again; the ends of a few jobs are told at once.
+
+        Each leaves questions for the other thread: accounting is asked right after the queue; then it is the turn of
+        the queue, and of what follows that."""
+        kept = 1 if not of_ends else 0 if self._asked_at > self._ends_asked_at else 2
         now = time.monotonic()
         if len(self._followed) > _FEW:
             self._many_at = now

@@ -83,12 +83,11 @@ class BatchOrders(BatchAsking):
         watcher = watcher_of(self)
         for job in jobs:
             try:
-                if job.native_id is None or job.status.final or _in_error(job):
-                    alone.append(job)
-                elif watcher is None or self._is_there(watcher, job, DEEDS[order]):
+                if job.native_id is not None and not job.status.final and not _in_error(job) and (
+                        watcher is None or self._is_there(watcher, job, DEEDS[order])):
                     there[job.native_id] = job
                 else:
-                    alone.append(job)       # it is told in the same words as a single one
+                    alone.append(job)       # what is said of it is said in the words for a single one
             except SubmitException as e:
                 failed[job] = e
         untold, failures = self._tell_many(list(there), order)
