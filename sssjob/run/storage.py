@@ -170,7 +170,9 @@ def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
 
 def _is_read_only(path: Path) -> bool:
     """Whether a file is on a file system of which everything can only be read."""
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    with suppress(FileNotFoundError):
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return False
 
 
 def _how_to_read(path: Path) -> str:
