@@ -670,6 +670,9 @@ def test_an_end_of_before_a_job_was_put_back_is_none(tmp_path: Path, monkeypatch
     assert [item.queue, item.ended_at] == [None, None]
     answer("RUNNING", False)
     assert item.job.status.state is A and not item.wanted
+    watcher.forget(item.job)        # its end is told
+    with watcher.putting_back(item.job) as may_run:
+        assert not may_run
 
 
 def test_many_ends_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
