@@ -131,13 +131,20 @@ def plain(native_id: str, values: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def server_table(running: int) -> str:
+    """What ``qstat -B`` prints, of which all jobs run."""
+    return (f"Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
+            f"---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
+            f"{SERVER:<16}     0     9     0 {running:5}     0     0     0     0 Active    ")
+
+
 def qstat(lab: Lab, arguments: list[str]) -> int:
     ids = [word for word in arguments if word[0].isdigit()]
     if arguments == ["-B", "-f"]:
         lab.say(f"Server: {SERVER}\n    server_host = {SERVER}\n    max_array_size = 10000\n")
         return 0
     if arguments == ["-B"]:
-        lab.say(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        lab.say(server_table(sum(job["end"] is None for job in lab.jobs())))
         return 0
     history = "-x" in arguments
     if history and not lab.settings["accounting"]:

@@ -315,7 +315,7 @@ def test_elements_of_a_process_that_is_gone(stand: Stand) -> None:
         other.expect(one, Identity(frozenset((job.id, array.tag))))
         other.attach(one, str(job.native_id))
     assert [ended(one).exit_code for one in again] == [0, 7]
-    assert all((one.status.metadata or {})["starts"] == 1 for one in again)
+    assert all((one.status.metadata or {}).get("starts", 1) == 1 for one in again)      # PBS tells of several only
 
 
 @pytest.mark.parametrize("own", [True, False])

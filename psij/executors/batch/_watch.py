@@ -108,7 +108,6 @@ class Watcher(Agenda):
         self._calm = 0.0                                # the pause before there were jobs in ``_hinted``
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
-        self._ends_asked_at = 0.0
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -120,7 +119,7 @@ class Watcher(Agenda):
                     return
             self._look()
             with self._changed:
-                seconds_left = max(self._due - time.monotonic(), self._budget_s(kept=1))
+                seconds_left = max(self._due - time.monotonic(), self._budget_s())
                 if seconds_left > 0:
                     self._changed.wait(min(seconds_left, LOOK_S))
                     continue
@@ -172,6 +171,9 @@ class Watcher(Agenda):
         if error is None:
             self._reasons.add(followed, seen, now)
         for item in followed:
+            if started < item.put_back_at:
+                self._states.forget(item.native_id)
+                continue
             status = seen.get(item.native_id, _MISSING)
             claim = claims.get(item.native_id)
             if claim is not None and status is not _MISSING and not repeats(claim, item.claim):
@@ -386,9 +388,7 @@ class Watcher(Agenda):
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                # Accounting is asked right after the queue; then it is the turn of the queue, and of what follows that.
-                kept = 0 if self._asked_at > self._ends_asked_at else 2
-                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(kept))
+                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(of_ends=True))
                 if seconds_left > 0:
                     self._changed.wait(seconds_left)
                     continue

@@ -91,7 +91,8 @@ _LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; op
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
 # Behind notices of the site.
 _STRUCTURED = re.compile(r"\A(?:(?!Job Id:|[ \t]*(?:\{|<[\w?])).*\n)*[ \t]*(?=\{|<[\w?])")
-_SERVER_TABLE = re.compile(r"^Server\s+Max\s", re.MULTILINE)
+_SERVER_TABLE = re.compile(r"^Server\s+Max\s+Tot\s+Que\s+Run\s.*\n", re.MULTILINE)
+_NO_JOBS = re.compile(r"^\S+\s+\d+\s+\d+(?:\s+0){6}\s+[A-Z]\w+\s*$", re.MULTILINE)    # nor any that others have
 _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
 _SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
 _FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
@@ -246,7 +247,7 @@ class GenericPBSJobExecutor(LrmExecutor):
             if "json" in self._FORMS[self._form]:
                 raise ValueError("qstat said nothing")
             code, server = self._ask(["qstat", "-B"])
-            if out.strip() and not (code == 0 and _SERVER_TABLE.search(server)):    # an error, rather than a notice
+            if out.strip() and not (code == 0 and _says_of_no_jobs(out, server)):
                 raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
             if code != _USAGE and not server.strip():       # the commands of Slurm do not know the option
                 raise ValueError("qstat says nothing, and nothing about the server either")
@@ -300,8 +301,8 @@ class GenericPBSJobExecutor(LrmExecutor):
         metadata |= standing(native, common, waits_for(fields.get("comment")) if waits else None)
         if waits:
             comment = fields.get("comment")
-            return JobStatus(common, time=job.submit_time, message=comment if waits_for(comment) else None,
-                             metadata=metadata)
+            reason = comment if not comment or waits_for(comment) else None
+            return JobStatus(common, time=job.submit_time, message=reason, metadata=metadata)
         if not common.final:
             return JobStatus(common, time=job.start_time, metadata=metadata)
         code = job.exit_code
@@ -327,6 +328,17 @@ class GenericPBSJobExecutor(LrmExecutor):
 def _has_jobs(out: str) -> bool:
     """Whether there are jobs in an answer of qstat, or at least the frame around them."""
     return _STRUCTURED.match(out) is not None or _BLOCK.search(out) is not None
+
+
+def _says_of_no_jobs(out: str, server: str) -> bool:
+    """Whether words without jobs are no error and no piece of a job: the table of the server counts none that have not
+    ended, or each line is one that a site's wrapper prints before that table too. server: what ``qstat -B`` said."""
+    table = _SERVER_TABLE.search(server)
+    if table is None:
+        return False
+    notices = server[:table.start()].splitlines()
+    return all(line in notices for line in out.splitlines() if line.strip()) or (
+        _NO_JOBS.search(server, table.end()) is not None)
 
 
 def _answered(exit_code: int, out: str) -> None:
