@@ -34,7 +34,7 @@ def recorded(name: str) -> str:
 @pytest.mark.parametrize(("name", "expected"), [
     ("qstat.xml", {"1": (A, "r"), "3": (A, "r"), "3.2": (A, "r"), "3.4": (Q, "qw"), "10": (Q, "qw"), "5": (Q, "hqw"),
                    "11": (A, "r")}),
-    ("qstat-susp.xml", {"13": (A, "s"), "15": (A, "t"), "14": (Q, "Rq"), "5": (Q, "hqw")}),
+    ("qstat-susp.xml", {"13": (A, "s"), "15": (Q, "t"), "14": (Q, "Rq"), "5": (Q, "hqw")}),
     ("qstat-errors.xml", {"10": (Q, "qw"), "15": (Q, "Eqw"), "16": (Q, "Eqw"), "19": (Q, "qw")})])
 def test_recorded_queue(name: str, expected: dict[str, tuple[JobState, str]]) -> None:
     statuses = SGEJobExecutor().parse_status_output(0, recorded(name))
@@ -184,9 +184,10 @@ def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("letters", "state", "phase"), [
-    ("qw", Q, None), ("hqw", Q, "HELD"), ("t", A, None), ("r", A, None), ("Rr", A, None), ("Rq", Q, None),
+    ("qw", Q, None), ("hqw", Q, "HELD"), ("t", Q, "STARTING"), ("ht", Q, "STARTING"), ("r", A, None), ("Rr", A, None),
+    ("Rq", Q, None), ("Rt", Q, "STARTING"),
     ("s", A, "SUSPENDED"), ("ts", A, "SUSPENDED"), ("S", A, "SUSPENDED"), ("T", A, "SUSPENDED"), ("Eqw", Q, "ERROR"),
-    ("dr", A, "CANCELING"), ("dt", A, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
+    ("dr", A, "CANCELING"), ("dt", Q, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
 def test_letters(letters: str, state: JobState, phase: str | None) -> None:
     native = state_of(letters)
     assert native is not None and (job_state(native, letters, "state"), native.phase) == (state, phase)
