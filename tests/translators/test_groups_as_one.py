@@ -119,6 +119,14 @@ def test_groups_of_one_command_have_streams_of_their_own_in_slurm() -> None:
     assert [(f.line, f.rule) for f in findings if f.subject == "OutputFile"] == [(4, "SSS502")]
 
 
+def test_memory_of_the_defaults_is_that_of_each_group() -> None:
+    """Torque got the memory of one group for all of them, and nothing was told."""
+    text = ("<Job><Executable>/bin/x</Executable><TaskGroupDefaults><Requested><Memory units='GB'>1</Memory>"
+            "</Requested></TaskGroupDefaults>"
+            f"{'<TaskGroup><TaskCount>2</TaskCount><Feature>a</Feature></TaskGroup>' * 3}</Job>")
+    assert "-l mem=3gb\n" in written("torque", read(text))[0]
+
+
 def calls_of(name: str, number: int) -> int:
     """How many functions are called to write a job of task groups. number: of them."""
     job = read("<Job>\n<Executable>/bin/x</Executable>\n" + "".join(
