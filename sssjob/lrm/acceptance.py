@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Final, cast
 
-__all__ = ["Judge", "Refusal", "at_least", "bounded", "judge_of", "one_word"]
+__all__ = ["Judge", "Refusal", "at_least", "bounded", "judge_of", "of_form", "one_word"]
 
 _WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -100,6 +100,17 @@ def bounded(least: int, most: int) -> Callable[[str], str]:
         return f"is not from {least} to {most}" if number is not None and not least <= number <= most else ""
 
     return why
+
+
+def of_form(form: str, why: str) -> Callable[[str], str]:
+    """The check of an option of few words. form: an expression of those that are taken; why: what another one is."""
+    taken = re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
+
+    def refused(value: str) -> str:
+        """Why a value is refused; empty if it is not."""
+        return "" if taken.fullmatch(value) else why
+
+    return refused
 
 
 def one_word(parting: str, what: str) -> Callable[[str], str]:

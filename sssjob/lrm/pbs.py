@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from sssjob.lrm import clocks, waits
-from sssjob.lrm.acceptance import Judge, Refusal, bounded, one_word
+from sssjob.lrm.acceptance import Judge, Refusal, bounded, of_form, one_word
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import total
 from sssjob.lrm.names import JOB_NAMES
@@ -198,12 +198,43 @@ TORQUE_ANSWERS: Final = replace(
 #
 # Sources: chk_Jrange.c, ck_job_name.c and parse_destid.c of OpenPBS; PBS_MAXJOBNAME of pbs_ifl.h; the flag
 # ATR_DFLAG_CVTSLT of pbs_ecl_svr_resc_def.c; verify_value_mailpoints of ecl_verify_values.c, and what its own test of
-# ``-m j`` expects; what qsub itself says of -r n and -I beside -J; qsub(1B), -l and -p.
+# ``-m j`` expects; qsub(1B), -l and -p. What is not in these was tried on a qsub of OpenPBS 23.06.
 
 _RANGE: Final = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?:%\d{1,9})?", re.ASCII)
 #: Resources that the server makes a select of; they cannot stand beside one, nor beside place.
 _OF_CHUNKS: Final = ("ncpus", "mem", "vmem", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "arch", "host",
-                     "vnode", "aoe", "nodes")
+                     "vnode", "aoe", "eoe", "hbmem", "accelerator", "accelerator_memory", "accelerator_model", "nodes")
+#: Resources of a whole job, which no chunk has.
+_OF_JOB: Final = frozenset(("cput", "pcput", "pmem", "pvmem", "file", "nice", "nodes", "place", "select", "software",
+                            "site", "walltime", "min_walltime", "max_walltime", "soft_walltime", "cpupercent"))
+#: Resources that PBS itself or its managers set.
+_SET_BY_PBS: Final = ("nodect", "nchunk", "cpupercent", "energy", "start_time", "soft_walltime")
+_WAITING: Final = (r"(?-i:(?:(?:after|before)(?:ok|notok|any)?|runone)(?::\d[^:,;\[]*+(?:\[\][^:,;]*+)?)++|"
+                   r"on:0*[1-9]\d*)")
+_FILE: Final = "[^@,]++@[^:,]++:[^,]++"
+_PERSON: Final = "[^@,]++(?:@[^,]*[^@,])?"
+_FORMS: Final = {
+    "-a": (r"\d{4}(?:\d\d){0,4}(?:\.\d\d)?", "is no time that qsub reads, as 203012312359.30"),
+    "-c": ("(?-i:[nscw]|[cw]=0*[1-9][0-9]*)", "is none of n, s, c, w, c=MINUTES, w=MINUTES"),
+    "-k": ("(?-i:d*nd*|[oed]*[oe][oed]*)", "is n, or letters of oe; d may stand beside them"),
+    "-M": (f"{_PERSON}(?:,{_PERSON})*+", "names nobody before or behind an @ or a comma"),
+    "-P": (r'[^]\[/";:|<>+,?*]*', 'holds one of the characters [ ] / " ; : | < > + , ? *'),
+    "-R": ("(?-i:[oe]+)", "is not of the letters o and e"),
+    "-S": ("(?:/[^@,]*@[^@,]+,)*+/[^@,]*(?:@[^@,]+)?(?:,/[^@,]*@[^@,]+)*", "is no whole path of a shell, nor several "
+           "of which all but one have an @ and a host"),
+    "-W block": ("true|false", "is neither true nor false"),
+    "-W depend": (f"{_WAITING}(?:,{_WAITING})*+", "is no dependency, as afterok:12:13,on:2"),
+    **dict.fromkeys(("-W stagein", "-W stageout"), (f"{_FILE}(?:,{_FILE})*+", "is no file, as LOCAL@HOST:REMOTE")),
+    "-W run_count": (r"\d+", "is no whole number"), "-W umask": (r"-?\d+", "is no whole number"),
+    "-W sandbox": ("private|home|o_workdir", "is none of PRIVATE, HOME, O_WORKDIR"),
+    "-W tolerate_node_failures": ("(?-i:all|job_start|none)", "is none of all, job_start, none"),
+}
+#: What -l place may say once each.
+_PLACES: Final = tuple(re.compile(form, re.IGNORECASE) for form in (
+    "free|pack|v?scatter", "excl|exclhost|shared", "group=.+"))
+_DESTINATION: Final = of_form("[^@]{1,15}(?:@[^@]+)?|@[^@]+", "is no queue, which has at most 15 characters, with or "
+                              "without @ and a server")
+_ONE_DESTINATION: Final = one_word(", ", "destination")
 
 
 def _indices(value: str) -> str:
@@ -222,7 +253,43 @@ def _pbspro_events(value: str) -> str:
     return "" if _EVENTS.fullmatch(value) else "is n alone, or letters of abej of which j is not the only one"
 
 
+def _placing(value: str) -> str:
+    """Why a -l place is refused; empty if it is not."""
+    kinds = [number for part in value.split(":") for number, form in enumerate(_PLACES) if form.fullmatch(part)]
+    fits = len(kinds) == len(set(kinds)) == value.count(":") + 1
+    return "" if fits else "is not one each of free, pack, scatter, vscatter; excl, exclhost, shared; group=NAME"
+
+
+def _chunks(value: str) -> str:
+    """Why a -l select is refused, so far as its names and counts say; empty if it is not."""
+    for chunk in () if "'" in value or '"' in value else value.split("+"):
+        count, *words = chunk.split(":")
+        if "=" in count:
+            words.insert(0, count)
+        elif re.fullmatch("0+", count):
+            return "asks for no chunk"
+        names = [word.partition("=")[0] for word in words]
+        for name in names:
+            if name in _OF_JOB:
+                return f"{name} is of a whole job, not of a chunk"
+            if names.count(name) > 1:
+                return f"a chunk has {name} once"
+    return ""
+
+
 def _resources(options: Mapping[str, str]) -> Iterator[Refusal]:
+    """What is refused of resources and arrays for what stands beside them, or does not."""
+    array = "-J" in options
+    for name in _SET_BY_PBS:
+        if f"-l {name}" in options:
+            yield Refusal(f"-l {name}", "nobody may ask for it")
+    for name in ("min_walltime", "max_walltime") if array else ():
+        if f"-l {name}" in options:
+            yield Refusal(f"-l {name}", "an array has none")
+    if "-l max_walltime" in options and "-l min_walltime" not in options:
+        yield Refusal("-l max_walltime", "it goes beside -l min_walltime alone")
+    if "-W max_run_subjobs" in options and not array:
+        yield Refusal("-W max_run_subjobs", "only an array has it")
     if "j" in options.get("-m", "") and "-J" not in options:
         yield Refusal("-m", "only an array has mail of its elements (j)")
     if "-J" in options and options.get("-r") == "n":
@@ -232,14 +299,17 @@ def _resources(options: Mapping[str, str]) -> Iterator[Refusal]:
     beside = next((name for name in ("select", "place") if f"-l {name}" in options), None)
     if beside is None:
         return
-    for name in _OF_CHUNKS:
-        if f"-l {name}" in options:
-            yield Refusal(f"-l {name}", f"-l {name} and -l {beside} exclude each other")
+    of_chunks = [name for name in _OF_CHUNKS if f"-l {name}" in options]
+    for name in of_chunks:
+        yield Refusal(f"-l {name}", f"-l {name} and -l {beside} exclude each other")
+    if beside == "place" and not of_chunks:
+        yield Refusal("-l place", "it goes beside -l select alone")
 
 
 PBSPRO_JUDGE: Final = Judge("qsub", {
-    "-J": _indices, "-m": _pbspro_events, "-N": JOB_NAMES["pbspro"].fault, "-q": one_word(", ", "destination"),
-    "-p": bounded(-1024, 1023),
+    **{name: of_form(*form) for name, form in _FORMS.items()},
+    "-J": _indices, "-m": _pbspro_events, "-N": JOB_NAMES["pbspro"].fault, "-p": bounded(-1024, 1023),
+    "-q": lambda value: _ONE_DESTINATION(value) or _DESTINATION(value), "-l select": _chunks, "-l place": _placing,
 }, _resources)
 
 
@@ -262,6 +332,6 @@ def _torque_events(value: str) -> str:
 
 
 TORQUE_JUDGE: Final = Judge("qsub", {
-    "-t": _torque_indices, "-m": _torque_events, "-N": JOB_NAMES["torque"].fault, "-q": one_word(", ", "destination"),
+    "-t": _torque_indices, "-m": _torque_events, "-N": JOB_NAMES["torque"].fault, "-q": _ONE_DESTINATION,
     "-p": bounded(-1024, 1023),
 })

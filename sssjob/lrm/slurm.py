@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from sssjob.lrm import waits
-from sssjob.lrm.acceptance import Judge, Refusal, bounded
+from sssjob.lrm.acceptance import Judge, Refusal, bounded, of_form
 from sssjob.lrm.answers import SubmitAnswers
 from sssjob.lrm.clocks import seconds, total
 from sssjob.lrm.idset import one_range
@@ -377,17 +377,6 @@ def _name(value: str) -> str:
     return f"has more than {_LONGEST} characters" if len(value) > _LONGEST else ""
 
 
-def _of_form(form: str, why: str) -> Callable[[str], str]:
-    """The check of an option of few words. form: an expression of those that are taken; why: what another one is."""
-    taken = re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
-
-    def refused(value: str) -> str:
-        """Why a value is refused; empty if it is not."""
-        return "" if taken.fullmatch(value) else why
-
-    return refused
-
-
 def _hosts(value: str) -> str:
     return "" if value.count("[") == value.count("]") else "has a bracket without the other one"
 
@@ -423,6 +412,6 @@ def _duration(value: str) -> float:
 JUDGE: Final = Judge("sbatch", {
     "--array": _indices, "--job-name": _name,
     "--uid": _owner, "--gid": _owner, "--nodelist": _hosts, "--exclude": _hosts,
-    **{name: _of_form(*form) for name, form in _FORMS.items()},
+    **{name: of_form(*form) for name, form in _FORMS.items()},
     "--priority": bounded(0, 4294967293), "--nice": bounded(-2147483645, 2147483645),
 }, _together, whole={"--array": "a heterogeneous job is no array"})

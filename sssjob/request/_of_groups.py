@@ -1,22 +1,25 @@
 """What several task groups, or several tasks of one, say each for itself, where a target takes one value for the job.
 
-``settle`` keeps of a property what holds for the first group, as formats of one kind of task do, and tells of all that
-another group has instead; of Duration it keeps the longest, for the job ends when its last task does. ``same_tasks``
-does it for listed tasks. Source: SSS job object 3.1.0, sections 2.2, 6 and 7.
+``Siblings`` are for looks at one group after another. ``settle`` keeps of a property what holds for the first group,
+as formats of one kind of task do, and tells of all that another group has instead; of Duration it keeps the longest,
+for the job ends when its last task does. ``same_tasks`` does it for listed tasks.
+Source: SSS job object 3.1.0, sections 2.2, 6 and 7.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sssjob.document.element import Property
+from sssjob.document.element import Item, Property
+from sssjob.document.model import Job, TaskGroup
 from sssjob.request._entry import Entry
 
 if TYPE_CHECKING:
     from sssjob.request.asked import Asked
 
-__all__ = ["ONE_OF_ALL", "same_tasks", "settle"]
+__all__ = ["ONE_OF_ALL", "Siblings", "same_tasks", "settle"]
 
 #: Properties of which a target has one for the job.
 ONE_OF_ALL: Final = frozenset((
@@ -32,9 +35,30 @@ _RANKS: Final = {_LISTED: 0, f"{_LISTED}+": 0, _TASK: 1, _GROUP: 2, _TASKS: 3, _
 _CONDITIONS: Final = frozenset(("conj", "group", "preference"))
 
 
+class Siblings:
+    """The task groups of a job, of which one after another is looked at: what the job says beside them is gathered
+    once, so that the time grows with their number and not with its square."""
+
+    def __init__(self, job: Job) -> None:
+        self.groups = list[TaskGroup]()
+        self._beside = list[Item]()
+        self._places = dict[int, tuple[int, int]]()     # of a group by identity: its number, items beside before it
+        for item in job.items:
+            if isinstance(item, TaskGroup):
+                self.groups.append(item)
+                self._places[id(item)] = len(self.groups), len(self._beside)
+            else:
+                self._beside.append(item)
+
+    def around(self, group: TaskGroup) -> tuple[int, list[Item]]:
+        """The number of a group, and the items of the job in their order without the other groups."""
+        number, before = self._places[id(group)]
+        return number, [*self._beside[:before], group, *self._beside[before:]]
+
+
 def settle(asked: Asked, tag: str) -> bool:
     """Take away what holds for other task groups alone, with a finding at each; whether one entry is left."""
-    of_each = [_holding(asked.said(tag), number) for number in range(1, len(asked.groups) + 1)]
+    of_each = _holding(asked.said(tag), len(asked.groups))
     if not all(_is_value(e) for entries in of_each for e in entries if e.level != _JOB or tag != "Duration"):
         return False
     if tag == "Duration":
@@ -73,15 +97,22 @@ def _limit(entries: Sequence[Entry]) -> Entry:
     return min(upper, key=_seconds) if upper else max(entries, key=_seconds)
 
 
-def _holding(entries: Iterable[Entry], number: int) -> list[Entry]:
-    """The entries of a name that hold for a task group: those of its tasks, its own, those of all groups, or those of
-    the job; in each of them what is requested over what stands bare."""
-    own = f"/Job/TaskGroup[{number}]"
-    ranked = [(None if e.level not in _RANKS or (_RANKS[e.level] <= _RANKS[_GROUP] and e.above != own
-                                                 and not e.above.startswith(f"{own}/"))
-               else (_RANKS[e.level], e.slot == ""), e) for e in entries]
-    nearest = min((rank for rank, _ in ranked if rank is not None), default=None)
-    return [e for rank, e in ranked if rank is not None and rank == nearest]
+def _holding(entries: Iterable[Entry], groups: int) -> list[list[Entry]]:
+    """The entries of a name that hold for each of the task groups: those of its tasks, its own, those of all groups, or
+    those of the job; in each of them what is requested over what stands bare."""
+    of_all, of_each = list[Entry](), defaultdict[str, list[Entry]](list)
+    for e in entries:
+        if e.level in _RANKS:
+            own = _RANKS[e.level] <= _RANKS[_GROUP]
+            (of_each[e.above.split("/", 3)[2]] if own else of_all).append(e)
+    return [_nearest([*of_each.get(f"TaskGroup[{number}]", ()), *of_all]) for number in range(1, groups + 1)]
+
+
+def _nearest(entries: Sequence[Entry]) -> list[Entry]:
+    """Those of the nearest place, there what is requested over what stands bare."""
+    ranks = [(_RANKS[e.level], e.slot == "") for e in entries]
+    nearest = min(ranks, default=None)
+    return [e for rank, e in zip(ranks, entries, strict=True) if rank == nearest]
 
 
 def _is_value(e: Entry) -> bool:

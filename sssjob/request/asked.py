@@ -18,7 +18,7 @@ from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy, Severity
 from sssjob.lrm.usage import whole
 from sssjob.request._entry import Entry, kind_of, policy_of, said_of, unit_of
-from sssjob.request._of_groups import ONE_OF_ALL, same_tasks, settle
+from sssjob.request._of_groups import ONE_OF_ALL, Siblings, same_tasks, settle
 
 if TYPE_CHECKING:       # imported when an expression takes thought: most take none
     from sssjob.request import Expression, LeastRequest, Node, Single
@@ -98,12 +98,14 @@ class _Block:
 class Asked:
     """A job whose items are asked for one by one; what nobody asks for can be told in the end.
 
-    group: the one of several task groups to look at (None: all).
+    group: the one of several task groups to look at (None: all); siblings: those of the job, where it is known.
     """
 
-    def __init__(self, job: Job, findings: Findings, policy: Policy, target: Target, group: TaskGroup | None) -> None:
+    def __init__(self, job: Job, findings: Findings, policy: Policy, target: Target, group: TaskGroup | None,
+                 siblings: Siblings | None = None) -> None:
         self.job, self.group, self.findings, self.target = job, group, findings, target
-        self.groups: list[TaskGroup] = []       # the task groups of the job, also those that are not looked at
+        self._siblings = Siblings(job) if siblings is None else siblings
+        self.groups = self._siblings.groups     # the task groups of the job, also those that are not looked at
         self.listed = 0                         # how many tasks are listed one by one
         self.alike: Sequence[TaskGroup] = ()    # task groups that say the same, of which the first stands for all
         self.origins: Mapping[int, Property] = {}       # what a property was made of, by its identity
@@ -132,7 +134,11 @@ class Asked:
                 if name not in ("awarenessPolicy", "export"):
                     entries.append(Entry(Raw(f"@{name}"), level, slot, path, policy))
         numbers: dict[str, int] = {}
-        for item in scope.items:
+        items = scope.items
+        if scope is self.job and self.group is not None:
+            number, items = self._siblings.around(self.group)
+            numbers["TaskGroup"] = number - 1
+        for item in items:
             if isinstance(item, Property):
                 entry = Entry(item, level, slot, path, policy if "awarenessPolicy" not in item.attributes
                               else policy_of(item, policy))
@@ -156,10 +162,6 @@ class Asked:
         if tag in ("Requested", "Delivered", "Environment"):
             self._enter(scope, level, tag, below, policy)
             return
-        if isinstance(scope, TaskGroup):
-            self.groups.append(scope)
-            if self.group is not None and scope is not self.group:
-                return
         other = "+" if tag == "Task" and number > 1 else ""         # only the first one is taken
         self.listed += tag == "Task" and level == GROUP
         self._enter(scope, f"{level}/{tag}{other}", "", below, policy)

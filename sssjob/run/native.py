@@ -10,7 +10,7 @@ from __future__ import annotations
 import calendar
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar
 
@@ -28,8 +28,7 @@ from sssjob.translators.scripts.rows import Dialect, ScriptDocument, dialect_of,
 if TYPE_CHECKING:
     from sssjob.conversion.site import Site
 
-__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "native_of", "of_command",
-           "without"]
+__all__ = ["GEOMETRY", "Native", "Stated", "bearable", "is_export", "left", "native_of", "of_command"]
 
 C = TypeVar("C", bound=Container)
 
@@ -189,7 +188,7 @@ class Native:
 
         Jobs of a document that ask for the same have the same answer, each with findings about its own items; those of
         scripts have their own, for the lines of a script may say more than its document."""
-        asked = without(job, self._is_own)
+        asked = _without(job, self._is_own)
         request = None if isinstance(document, ScriptDocument) else _request_of(asked)
         if request is None:
             return self._written(asked, document, findings, policy)
@@ -226,7 +225,7 @@ class Native:
         words = command_of_all(self.dialect, job, document, WriteContext(findings, policy=policy), policy)
         if words is None:
             return None
-        rest = without(job, lambda item, within: within in ("Job", *_GROUPS) and _is_of_command(item, within))
+        rest = _without(job, lambda item, within: within in ("Job", *_GROUPS) and _is_of_command(item, within))
         return Job([new_property("Executable", words[0]), new_property("Arguments", shlex.join(words[1:])), _ONCE,
                     *rest.items], rest.attributes or None, None, rest.line)
 
@@ -320,14 +319,26 @@ def of_command(kind: str, name: str) -> bool:
     return (kind, name) == ("Scheduler", "Wait") or _COMMAND_ONLY.get(kind, {}).get(name, name) is None
 
 
-def without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
+def _without(scope: C, leaves: Callable[[Item, str], bool]) -> C:
     """A copy of a container, of the same items but for those that are to be left out. leaves: is given an item and
     the name of what it stands in."""
     items: list[Item] = []
     for item in scope.items:
         if not leaves(item, scope.tag):
-            items.append(without(item, leaves) if isinstance(item, Container) else item)
+            items.append(_without(item, leaves) if isinstance(item, Container) else item)
     return type(scope)(items, scope.attributes or None, scope.reference, scope.line, scope.spelling)
+
+
+def left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
+    """What of a job a JobSpec is to say. taken: identities of what the manager is told; of that only the names of
+    GEOMETRY stay that are not needless."""
+    return _without(job, lambda item, _: (isinstance(item, Property) and is_export(item)) or (
+        id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))
+
+
+def is_export(p: Property) -> bool:
+    """Whether a property names variables of the submitter that go along."""
+    return p.tag == "Extension" and p.get("type") == "Scheduler" and p.get("name") == "ExportNames"
 
 
 def _is_of_command(item: Item, within: str) -> bool:

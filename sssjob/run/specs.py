@@ -12,7 +12,8 @@ import itertools
 import os
 import re
 import socket
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,14 +22,15 @@ from psij.executors.batch._options import COMMENTS, ENVIRONMENT, EXIT
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from psij.references import literal
 from sssjob.document import arrays
-from sssjob.document.element import Item, Property
+from sssjob.document.element import Property
 from sssjob.document.model import Container, Document, Job, TaskGroup
 from sssjob.document.values import resource_limit
 from sssjob.findings import Finding, Findings, Policy
+from sssjob.request._of_groups import Siblings
 from sssjob.request.asked import policy_of
 from sssjob.run.configuring import reached
 from sssjob.run.facts import same_host
-from sssjob.run.native import GEOMETRY, Stated, bearable, native_of, of_command, without
+from sssjob.run.native import GEOMETRY, Stated, bearable, is_export, left, native_of, of_command
 from sssjob.run.script_files import ScriptFiles, as_file_name
 from sssjob.run.streams import MERGE, for_launcher
 from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
@@ -94,6 +96,8 @@ class Specs:
             {"MJF"} if self.provides else frozenset())
         self._read: tuple[Job, dict[str, list[Property]]] | None = None     # what was asked for last, and its answer
 
+        self._left: tuple[Job, frozenset[int], frozenset[str], Job, Siblings] | None = None     # made last
+
     def of(self, job: PlannedJob, group: TaskGroup | None, place: int, parts: int) -> JobSpec:
         """The JobSpec of a job (group None), or of one of its task groups. place: of the group, from 0.
 
@@ -117,10 +121,13 @@ class Specs:
         as_one = group is None and len(job.folded.task_groups) > 1
         folded = self._started_at_once(job)
         for needless in (GEOMETRY - _PER_GROUP if as_one else frozenset[str](), _SIZES_OF_NODES):
-            remaining_job = _left(folded, taken, needless)
             own_findings = self._own_findings()
-            mine = None if group is None else remaining_job.task_groups[place]
-            spec = to_spec(remaining_job, own_findings, policy=job.policy, files=files, target=target, group=mine)
+            if group is None:
+                remaining_job, make = left(folded, taken, needless), to_spec
+            else:
+                remaining_job, siblings = self._left_of_groups(folded, taken, needless)
+                make = partial(to_spec, group=siblings.groups[place], siblings=siblings)
+            spec = make(remaining_job, own_findings, policy=job.policy, files=files, target=target)
             if stated is None or not any(f.subject == "resources" for f in own_findings):
                 break
         self._tell(job, (f for f in own_findings if stated is None or not stated.settles(
@@ -128,6 +135,14 @@ class Specs:
         if stated is not None:
             self._say(spec, stated.of_part(place))
         return spec
+
+    def _left_of_groups(self, folded: Job, taken: frozenset[int], needless: frozenset[str]) -> tuple[Job, Siblings]:
+        """What of a job its JobSpecs are to say, with its task groups; made once for one group after another."""
+        asked = folded, taken, needless
+        if self._left is None or self._left[0] is not folded or self._left[1:3] != asked[1:]:
+            remaining_job = left(*asked)
+            self._left = *asked, remaining_job, Siblings(remaining_job)
+        return self._left[3:]
 
     def _started_at_once(self, job: PlannedJob) -> Job:
         """The job with one command for all of its task groups, where the manager's script has one; else as it is."""
@@ -274,7 +289,7 @@ class Specs:
 
     def _exported(self, job: PlannedJob, spec: JobSpec) -> None:
         """The submitter's variables that the job names, where not all of them go along."""
-        names = [name for p in self.stated(job.folded, "Extension") if _is_export(p) for name in p.text.split(",")]
+        names = [name for p in self.stated(job.folded, "Extension") if is_export(p) for name in p.text.split(",")]
         if names:
             spec.inherit_environment = bool(spec.inherit_environment) and _exports(job.folded)
             variables = {name: literal(os.environ[name]) for name in names if name in os.environ}
@@ -427,22 +442,6 @@ class Specs:
             shell = next((s.text for s in nearest(job.folded, group, "Shell")), None)
             paths[name] = self.scripts.path(self.document.files[name], shell)
         return paths
-
-
-def _left(job: Job, taken: Collection[int], needless: Collection[str]) -> Job:
-    """What of a job a JobSpec is to say. taken: identities of what the manager is told; of that only the names of
-    GEOMETRY stay that are not needless."""
-    return without(job, lambda item, _: (item.tag == "Extension" and _is_named(item)) or (
-        id(item) in taken and (item.tag not in GEOMETRY or item.tag in needless)))
-
-
-def _is_named(item: Item) -> bool:
-    return isinstance(item, Property) and item.tag == "Extension" and _is_export(item)
-
-
-def _is_export(p: Property) -> bool:
-    """Whether a property names variables of the submitter that go along."""
-    return p.get("type") == "Scheduler" and p.get("name") == "ExportNames"
 
 
 def _exports(job: Job) -> bool:

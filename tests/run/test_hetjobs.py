@@ -14,6 +14,7 @@ from psij.executors.batch.slurm import SlurmJobExecutor
 from psij.staging import StageIn
 from sssjob.findings import Findings, Policy
 from sssjob.run import make_plan
+from sssjob.run.native import left
 from sssjob.run.running import executor_of
 from sssjob.xml.reader import read_document
 
@@ -49,6 +50,20 @@ def test_groups_as_one(executor: str, tmp_path: Path) -> None:
     refused = [] if executor in ("lsf", "pbs") else [("SSS602", "TaskGroup")]
     assert [(f.rule, f.subject) for f in findings.rejecting()] == refused
     assert not planned(executor, tmp_path, (1, "true"), (2, "false"), policy=Policy.WARN)[1].rejected
+
+
+def test_what_is_left_of_a_job_is_worked_out_once_for_all_groups(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was copied with all of its groups for each of them: a plan of 1,000 took four seconds."""
+    copies: list[Any] = []
+
+    def counting(*asked: Any) -> Any:
+        copies.append(left(*asked))
+        return copies[-1]
+
+    monkeypatch.setattr("sssjob.run.specs.left", counting)
+    (job,) = planned("local", tmp_path, *[(1, "true")] * 8)[0].jobs
+    assert len(job.parts) == 8 and len(copies) == 1
 
 
 def script(where: Path, *specs: JobSpec) -> str:

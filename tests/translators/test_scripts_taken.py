@@ -57,6 +57,8 @@ CASES = [
      ["--qos {resources.qos}: QualityOfService: dropped, Grid Engine has no place for it"]),
     ("torque", "slurm", "#PBS -l nodes=2:ppn=4,pmem=300mb\n",      # the same amount: no other costs
      ["--nodes=2", "--ntasks-per-node=4", "--mem-per-cpu=300M"], []),
+    # a qsub of OpenPBS: Cannot have "place" without "select"
+    ("slurm", "pbspro", "#SBATCH --exclusive\n", ["-l select=1", "-l place=excl"], []),
     ("slurm", "pbspro", "#SBATCH -N1 --ntasks-per-node=6\n", ["-l select=1:ncpus=6:mpiprocs=6"], []),
     ("slurm", "pbspro", "#SBATCH -N2 -n6\n", ["-l select=2:ncpus=3:mpiprocs=3", "-l place=scatter"], []),
     ("slurm", "pbspro", "#SBATCH -o r-%N/o.%j\n", ["-j oe", '-o "r/o.^jobid^"'],

@@ -239,7 +239,10 @@ def write_select(asking: Asking) -> Written:
         words = []
     for group in many:
         join(asking, group)
-    return options + _place(asking, words)
+    placing = _place(asking, words)
+    if placing and not options:
+        options = [("-l select", "1")]      # without one qsub takes no place; it is what a job gets that asks for none
+    return options + placing
 
 
 _ON_HOSTS: Final = re.compile(r"1:(?:[^+]*:)?host=[^:+]+(?:\+1:(?:[^+]*:)?host=[^:+]+)+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -35,9 +36,14 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
         return options
     if len(asked) > 1 and judge.whole:
         options = _of_one_part(judge, asked[0], options)
+    of_each = defaultdict[int, list[tuple[str, "str | None"]]](list)
+    out: set[tuple[int, str]] = set()
+    for name, value, asking in options:
+        if name != dialect.separator:
+            of_each[id(asking)].append((name, value))
     for asking in asked:
+        own = of_each[id(asking)]
         for _ in range(_MOST):
-            own = [(name, value) for name, value, of in options if of is asking and name != dialect.separator]
             refusals = [r for r in judge.refusals(own, partial=partial) if not _templated(r, own)]
             refused = {r.option: r for r in refusals if not r.missing}
             if not refused:
@@ -46,13 +52,14 @@ def accepted(asked: Sequence[Asking], options: Spoken, *, of_own: bool = False, 
                 value = next((value for name, value in own if name == refusal.option), None)
                 asking.note(DROPPED, said_by(asking, refusal.option, value), f"{_shown(refusal, own)}: {judge.command} "
                             f"refuses it: {refusal.why}", subject=subject_of(asking, refusal.option, value))
-            options = [(name, value, of) for name, value, of in options if of is not asking or name not in refused]
+            own = [option for option in own if option[0] not in refused]
+            out.update((id(asking), name) for name in refused)
         for refusal in refusals:
             if refusal.missing:
                 asking.note(INVENTED, None, f"{refusal.option}: {judge.command} of {dialect.title} refuses a job "
                             f"without it unless its command line says it: {refusal.why}", "warning",
                             subject_of(asking, refusal.option))
-    return options
+    return [option for option in options if (id(option[2]), option[0]) not in out] if out else options
 
 
 def _of_one_part(judge: Judge, first: Asking, options: Spoken) -> Spoken:

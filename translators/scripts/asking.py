@@ -15,6 +15,7 @@ from sssjob.document.units import to_bytes
 from sssjob.findings import Policy, Severity
 from sssjob.lrm import variables
 from sssjob.lrm.idset import one_range
+from sssjob.request._of_groups import Siblings
 from sssjob.request.asked import FACTS, GROUP, JOB, NEAREST, Asked, Entry
 from sssjob.translators.base import WriteContext
 from sssjob.translators.scripts.grammars import FROM_NOW, INTEGER, Coming, Grammar, unstamped
@@ -45,13 +46,14 @@ class Asking(Asked):
     """A job whose properties a script is written from; findings name the directive that a property came from."""
 
     def __init__(self, job: Job, document: Document, context: WriteContext, dialect: Dialect, policy: Policy,
-                 group: TaskGroup | None) -> None:
+                 group: TaskGroup | None, siblings: Siblings | None = None) -> None:
         self.document, self.context, self.dialect, self.policy = document, context, dialect, policy
         self.body = ""
         self.page: Page | None = None                   # where directives are to stand; None: in one block
         self.values: dict[str, Given | None] = {}       # what stands for macros of the source
         self._origins = document.origins if isinstance(document, ScriptDocument) else {}
         self._directives: set[int] | None = None        # of which something is carried, by identity
+        self._standing: dict[tuple[str, int], list[Entry]] | None = None
         self.few = False        # options that set variables keep the submitter's own out
         self.exporting = False  # an option says whether the submitter's variables go along
         self.goes = False       # an option says where jobs of the source start
@@ -61,7 +63,7 @@ class Asking(Asked):
         self.unsaid: list[tuple[Entry, str]] = []       # variables that no directive can say, and why
         self.lost: list[tuple[Entry, Option | None]] = []       # with the directives that they came from
         self.prefix = dialect.prefix
-        super().__init__(job, context.findings, policy, dialect.target, group)
+        super().__init__(job, context.findings, policy, dialect.target, group, siblings)
         source: str | None = None
         self._extensions: dict[tuple[str | None, str | None], list[Entry]] = {}
         for e in self._tagged.get("Extension", ()):
@@ -175,6 +177,14 @@ class Asking(Asked):
         """Whether the job says that the submitter's variables go along, or that they do not; None: neither."""
         return next((item.export for item in self.job.items if isinstance(item, Environment)), None)
 
+    def standing(self, spot: tuple[str, int]) -> Sequence[Entry]:
+        """The entries of a place; all places are looked up at once, for each of many groups has some."""
+        if self._standing is None:
+            self._standing = {}
+            for e in self.entries:
+                self._standing.setdefault(e.place, []).append(e)
+        return self._standing.get(spot, ())
+
     def forget(self) -> None:
         """More may have been carried since."""
         self._directives = None
@@ -261,7 +271,8 @@ class Asking(Asked):
 
     def of(self, group: TaskGroup) -> Asking:
         """The same for one of several groups."""
-        return Asking(self.job, self.document, self.context, self.dialect, self.policy, group)
+        return Asking(self.job, self.document, self.context, self.dialect, self.policy, group,
+                      self._siblings)
 
     def moment(self, tag: str, grammar: Grammar) -> str | None:
         """A time as the site's clock shows it; without a site profile in UTC. One that comes again is the next one."""

@@ -261,11 +261,10 @@ def join(asking: Asking, part: Asking) -> None:
     """What a part has carried is carried for the job; what stands in defaults is an item of each group that has it."""
     if part is asking:
         return
-    carried = {e.place: e.understood for e in part.entries if e.used}
-    for e in asking.entries:
-        if (understood := carried.get(e.place)) is not None:
+    for carried in part.entries:
+        for e in asking.standing(carried.place) if carried.used else ():
             e.used = True
-            e.understood |= understood
+            e.understood |= carried.understood
 
 
 def one_part(asking: Asking, *, ranges: bool = False) -> Part:

@@ -57,8 +57,8 @@ def command(asked: Sequence[Asking], argument: Callable[[Asking, str], str], quo
     parts = [_part(first, group_asking, number, argument, quote, native, layouts[number])
              for number, group_asking in enumerate(groups)]
     if not native:
+        first.leave_out([e for e in (_own(group_asking, _WHERE) for group_asking in groups) if e is not None])
         for group_asking in groups:
-            first.leave_out(e for e in (_own(group_asking, _WHERE),) if e is not None)
             join(first, group_asking)
     words = ["srun" if native else "mpirun", *chain.from_iterable((":", *part) for part in parts)]
     del words[1]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sssjob.request.asked import JOB
 from sssjob.request.layout import Kind
 from sssjob.translators.scripts import _pbs, _pbs_lines
 from sssjob.translators.scripts._pbs_chunks import (
@@ -174,7 +175,7 @@ def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
     for part_asking, part in parts:
         if part.memory is not None:
             stated.setdefault(part.memory.entry.place, []).append((part_asking, part, part.memory))
-    written = [(same, *_memory(*same[0])) for same in stated.values()]
+    written = [(same, *_of_all(same)) for same in stated.values()]
     of_job = max([memory_of_job(asking) if len(parts) > 1 else 0] + [beside(*same[0][:2]) for same in stated.values()])
     if len(written) == 1 and (written[0][1] == "-l mem" or len(written[0][0]) == len(parts)):
         name, amount = written[0][1:]
@@ -184,11 +185,18 @@ def _memories(asking: Asking, parts: list[tuple[Asking, Part]]) -> Written:
         return [(name, _pbs.size_text(str(amount))) for name, amount in (*options, (name, amount))]
     if written:
         asking.note(APPROXIMATED, None, "Memory: one amount is written for all parts of the job", subject="Memory")
-        total = sum(amount if name == "-l mem" else sum(total_of(memory, part) or memory.value
-                                                        for _, part, memory in same)
-                    for same, name, amount in written)
-        of_job = max(of_job, total)
+        of_job = max(of_job, sum(amount if name == "-l mem" else _sum(same) for same, name, amount in written))
     return [("-l mem", _pbs.size_text(str(of_job)))] if of_job else []
+
+
+def _of_all(same: list[tuple[Asking, Part, Amount]]) -> tuple[str, int]:
+    """The option of the parts that one Memory is about; what defaults say each group has for itself."""
+    name, amount = _memory(*same[0])
+    return name, _sum(same) if name == "-l mem" and len(same) > 1 and same[0][2].entry.level != JOB else amount
+
+
+def _sum(same: list[tuple[Asking, Part, Amount]]) -> int:
+    return sum(total_of(memory, part) or memory.value for _, part, memory in same)
 
 
 def _memory(asking: Asking, part: Part, memory: Amount) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from psij.references import literal
 from sssjob.document.element import Container, Property
 from sssjob.document.model import Job, TaskGroup
 from sssjob.findings import Findings, Policy
+from sssjob.request._of_groups import Siblings
 from sssjob.request.asked import FACTS, JOB, JSON, MARKERS, NEAREST, Entry, Target
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.raw import shell_words
@@ -104,8 +105,8 @@ class _Writing(Resources):
     """One job on its way into a JobSpec."""
 
     def __init__(self, job: Job, findings: Findings, policy: Policy, files: Mapping[str, str], target: Target,
-                 group: TaskGroup | None) -> None:
-        super().__init__(job, findings, policy, target, group)
+                 group: TaskGroup | None, siblings: Siblings | None) -> None:
+        super().__init__(job, findings, policy, target, group, siblings)
         self.files = files
         self.spec = JobSpec(attributes=JobAttributes(duration=None))
 
@@ -366,17 +367,18 @@ def _scopes(scope: Container, level: str, group: TaskGroup | None) -> Iterator[t
             yield from _scopes(child, f"{level}/{child.tag}", group)
 
 def to_spec(job: Job, findings: Findings, *, policy: Policy = Policy.REJECT, files: Mapping[str, str] | None = None,
-            target: Target = JSON, group: TaskGroup | None = None) -> JobSpec:
+            target: Target = JSON, group: TaskGroup | None = None, siblings: Siblings | None = None) -> JobSpec:
     """The JobSpec of a job whose JobDefaults are folded in already.
 
     files: id of a File -> path at which it lies; a script that is not among them cannot be carried. group: the one of
-    several task groups to take (None: all of them as one). What is lost is in findings.
+    several task groups to take (None: all of them as one); siblings: all of the job, where several are taken one by
+    one. What is lost is in findings.
     """
-    groups = job.task_groups
+    groups = job.task_groups if group is None else ()
     origins = None
-    if group is None and len(groups) > 1:
+    if len(groups) > 1:
         job, origins = merged(job, groups, findings, policy, target)
-    writing = _Writing(job, findings, policy, files or {}, target, group)
+    writing = _Writing(job, findings, policy, files or {}, target, group, siblings)
     if origins is not None:
         writing.alike, writing.origins = groups, origins
     return writing.result()
