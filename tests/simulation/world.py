@@ -43,7 +43,7 @@ from tests.simulation import users
 from tests.simulation.cluster import Cluster, Settings
 from tests.simulation.gridengine import GridEngine
 from tests.simulation.judge import complaints
-from tests.simulation.kernel import Deadlock, Kernel, Process
+from tests.simulation.kernel import EPOCH, Deadlock, Kernel, Process
 from tests.simulation.memory import Memory
 from tests.simulation.plans import AWAY, ENDLESS, LATEST_S, Plan, document, make_plan
 from tests.simulation.promises import shown
@@ -55,6 +55,7 @@ _LAST_S = 900.0                 # what the last clients may take, when all is we
 _POWER_S = 15.0                 # until a cut that nobody's writing brings on
 _LATE_S = 25.0                  # the longest that a request is under way: less than ``lost_after``
 _SCRIPTS = re.compile(r"<Arguments>-c '([^']*)'</Arguments>")       # of a document's jobs
+_COARSE_NS = 1_000_000_000      # between two times of change that a file system tells apart
 _SETTLED_S = 15.0               # after which accounting has told all
 _CHANGING = ("sbatch", "scancel", "qsub", "qdel", "qhold", "qrls", "qmod")
 _CONFIG: Mapping[str, Any] = {"queue_polling_interval": 10, "initial_queue_polling_delay": 2, "command_timeout": 20,
@@ -133,11 +134,22 @@ class World:
         yield f"{_SGE}._cluster", lambda *_: place(self.clusters[self._here.extra["on"]])
         yield f"{_SGE}._cluster_name", lambda *_: self.clusters[self._here.extra["on"]].settings.name
         yield "sssjob.run.storage._on_network", lambda *_: False        # the folder is this machine's
+        yield "psij.executors.batch._host._Here.changed", lambda _, directory: self._changed(directory)
         if self.disk is None:
             yield "sqlite3.connect", self.memory.connection
             yield "sssjob.run.storage._prepare", lambda *_: None
         else:
             yield "sqlite3.connect", lambda path, **_: Connection(path, self.disk, self._power_cut)
+
+    def _changed(self, directory: Path) -> int:
+        """The time of the last change of a directory, in the world's nanoseconds: of the first look after it. A change
+        itself leaves the time of this machine, which no world has, until somebody looks."""
+        shown = os.stat(directory).st_mtime_ns
+        now = int((EPOCH + self.kernel.now) * 1e9)
+        if shown > now:
+            shown = now - now % _COARSE_NS
+            os.utime(directory, ns=(shown, shown))
+        return shown
 
     @property
     def _here(self) -> Process:
