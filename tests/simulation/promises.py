@@ -99,7 +99,11 @@ def shown(world: World, on: int, since: float, submissions: Sequence[Submission]
         native = _native(here, job)
         if native is None or job.ended or job.cancel or native.changed > since - _STEADY_S:
             continue
-        states = ("Hold",) if native.held and native.state == "PENDING" else _SHOWN.get(native.state, ())
+        states: Sequence[str] = _SHOWN.get(native.state, ())
+        if native.held and native.state == "PENDING":
+            states = ("Hold",)
+        if "Hold" in states and native.after and here.executor == "sge":
+            states = ("Hold", "Idle")       # qstat has one word, hqw, for a hold and for predecessors
         state = str(job.plan.job.value("State"))
         if states and state not in states:
             yield f"shown: {job.row.key} as {state}: {native.state}, held: {native.held}, at {world.kernel.now:.1f}"
