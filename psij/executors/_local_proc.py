@@ -103,19 +103,12 @@ def is_tagged(pid: int) -> bool:
     return usable() and any(variable.startswith(TAG.encode() + b"=") for variable in _read(pid, "environ").split(b"\0"))
 
 
-def boot_id() -> str:
-    """Identifies this boot of this machine; empty where it cannot be told."""
-    try:
-        return _boot_id()
-    except OSError:
-        return ""
-
-
 @cache
-def _boot_id() -> str:
-    """The same, remembered, for no process outlives it."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+def boot_id() -> str:
+    """Identifies this boot of this machine, which no process outlives; empty where it cannot be told."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
         return stream.read().strip()
+    return ""
 
 
 class Snapshot:

@@ -13,10 +13,11 @@ import re
 import socket
 import ssl
 import stat
+import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -48,8 +49,8 @@ class FacilityError(SubmitException):
 
 class Facility:
     """One facility. url: up to the version, as ``https://api.example.org/api/v2``; token_file: has the token, and is
-    readable by its owner only; timeout: seconds for each answer. Raises ValueError for an address that is none, and for
-    one without TLS that is not this machine's."""
+    readable by its owner only; timeout: seconds for each answer, of a file for each piece of it. Raises ValueError for
+    an address that is none, and for one without TLS that is not this machine's."""
 
     def __init__(self, url: str, token_file: Path | None, timeout: float) -> None:
         parts = urlsplit(url)
@@ -106,17 +107,18 @@ class Facility:
             finally:
                 fresh.unlink(missing_ok=True)
 
-        self._send("GET", path, {}, {}, None, take, _TRIES)
+        self._send("GET", path, {}, {}, None, take, _TRIES, whole=False)
 
     def _send(self, method: str, path: Sequence[str], parameters: Mapping[str, str | int], headers: dict[str, str],
-              data: bytes | Path | None, take: _Take[_T], tries: int) -> _T:
-        """What ``take`` makes of the answer. tries: how often it is sent, while there is none."""
+              data: bytes | Path | None, take: _Take[_T], tries: int, whole: bool = True) -> _T:
+        """What ``take`` makes of the answer. tries: how often it is sent, while there is none. whole: all of the answer
+        has to be there in time, and not each piece of a file."""
         target = "/".join((self._base, *(quote(segment, safe="") for segment in path)))
         target += f"?{urlencode(parameters)}" if parameters else ""
         headers |= self._authorization()
         for tries_left in reversed(range(tries)):
             try:
-                return self._once(method, target, data, headers, take)
+                return self._once(method, target, data, headers, take, whole)
             except FacilityError as error:
                 if not (tries_left and error.transient):
                     raise
@@ -141,7 +143,7 @@ class Facility:
         return {"Authorization": f"Bearer {token.decode()}"}
 
     def _once(self, method: str, target: str, data: bytes | Path | None, headers: Mapping[str, str],
-              take: _Take[_T]) -> _T:
+              take: _Take[_T], whole: bool) -> _T:
         connection = http.client.HTTPSConnection(
             self._host, self._port, timeout=self._timeout, context=ssl.create_default_context()) if self._tls else \
             http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
@@ -153,8 +155,11 @@ class Facility:
                 body = stack.enter_context(open(data, "rb"))
                 sent["Content-Length"] = str(os.fstat(body.fileno()).st_size)
             try:
+                connection.connect()
+                if not isinstance(data, Path) and whole:
+                    stack.enter_context(self._in_time(connection.sock))
                 connection.request(method, target, body, sent)
-                response = connection.getresponse()
+                response = stack.enter_context(connection.getresponse())
                 text = b"" if response.status // 100 == 2 else response.read(_LONGEST)
             except (OSError, http.client.HTTPException) as e:
                 raise self._unanswered(e) from e
@@ -164,6 +169,29 @@ class Facility:
                                     response.status,
                                     pause=min(float(stated), _LATEST_S) if _SECONDS.fullmatch(stated) else None)
             return take(response)
+
+    @contextmanager
+    def _in_time(self, line: socket.socket) -> Iterator[None]:
+        """The end of an answer that takes longer than its time in all; each piece of it may come in time."""
+        too_late = threading.Event()
+
+        def end() -> None:
+            too_late.set()
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(self._timeout, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except FacilityError:
+            if not too_late.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if too_late.is_set():
+            raise self._unanswered(TimeoutError("timed out"))
 
     def _unanswered(self, error: Exception) -> FacilityError:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__

@@ -102,10 +102,10 @@ def differences(first: Document, other: Document, *, script: bool = True, habits
     return differing, len(names) - len(differing)
 
 
-def alike(name: str, one: str | None, other: str | None) -> bool:
+def alike(name: str, value: str | None, other: str | None) -> bool:
     """Whether two values of a name say the same; of tasks one of the numbers that there may be is enough."""
-    return one == other or (one is not None and other is not None and name in _TASKS
-                            and not set(one.split(_OR)).isdisjoint(other.split(_OR)))
+    return value == other or (value is not None and other is not None and name in _TASKS
+                              and not set(value.split(_OR)).isdisjoint(other.split(_OR)))
 
 
 def _table(all_facts: Iterable[Fact]) -> dict[str, str]:

@@ -79,9 +79,16 @@ WAITS: Final = (
 )
 
 
+# What is left of a run that was put back, and of the array where an element waits. Seen with OpenPBS 23.06.
+_OF_RUNS: Final = re.compile(r"Job (?:run at|Array Began)\b")
+
+
 def waits_for(comment: str | None) -> str | None:
-    """The kind of a comment on a job that waits; of one that is in no table its turn, None where there is none."""
-    return (waits.first_kind(comment, WAITS) or waits.TURN) if comment else None
+    """The kind of a comment on a job that waits; of one that is in no table its turn, None where there is none, or one
+    about a run."""
+    if not comment or _OF_RUNS.match(comment):
+        return None
+    return waits.first_kind(comment, WAITS) or waits.TURN
 
 
 @lru_cache(maxsize=1 << 12)

@@ -13,7 +13,7 @@ from typing import Final
 
 from sssjob.lrm import flux, lsf, pbs, sge, slurm
 
-__all__ = ["ALIASES", "EXECUTORS", "reasons_of"]
+__all__ = ["ALIASES", "EXECUTORS", "SELDOM", "reasons_of"]
 
 _SIGNAL: Final = frozenset(("signal",))
 _TOLD: Final[Mapping[str, frozenset[str]]] = {
@@ -30,6 +30,13 @@ _TOLD: Final[Mapping[str, frozenset[str]]] = {
     "iri": frozenset(),         # a facility says an exit code, or that a job was cancelled or failed
     "arc": frozenset(),         # A-REX says an exit code, and what failed in words of its own
     "local": _SIGNAL | {"timeout", "cpu-limit", "launch"},
+}
+
+#: (executor, reason) -> why few of the failures that a user means by a reason are told by it.
+#: Source: queue_conf(5), RESOURCE LIMITS; seen with Grid Engine 8.1.9: what passes h_vmem is refused by setrlimit(2).
+SELDOM: Final[Mapping[tuple[str, str], str]] = {
+    ("sge", "memory"): "Grid Engine refuses a program memory beyond the limit, and the program ends by an exit code of "
+                       "its own; memory are only jobs that Grid Engine ends, as several processes pass it together",
 }
 
 #: The executors that come along, by the names that psij knows them by.

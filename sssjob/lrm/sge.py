@@ -23,9 +23,8 @@ from sssjob.lrm.usage import Usage, whole
 
 __all__ = [
     "ANSWERS", "FAILED", "FAILURES", "JUDGE", "NO_TIME", "RAN", "RUN_AGAIN", "SIGNALED", "TIME_LIMIT", "WAITS",
-    "average",
-    "awaited", "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers", "peak",
-    "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
+    "average", "awaited", "ended", "environment_for", "limit_passed", "listed", "memory", "moment", "number", "numbers",
+    "peak", "quantity", "reasons", "records_of", "requested", "runs_of", "seconds", "state_of", "submitted", "used_in",
     "waits_for",
 ]
 
@@ -44,6 +43,7 @@ RAN: Final = frozenset((0, 12, 13, 14, 15, 16, 17, 24, RUN_AGAIN, 30, TIME_LIMIT
 FAILED: Final[dict[int, str]] = {
     17: "signal", TIME_LIMIT: "timeout", SIGNALED: "signal",
     **{code: "launch" for code in range(1, SIGNALED) if code not in RAN},
+    18: "node-failure", 19: "node-failure",     # what watches the job on its node died, probably with the node
 }
 #: ``failed`` -> what happened, in words, of some that the accounting file has as a bare number.
 FAILURES: Final[Mapping[int, str]] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import psij
 from psij.executors.batch._array_jobs import JobArray, texts_of
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.run.abilities import SubmitsArrays
 from sssjob.run.standing import Running
 from sssjob.templates.quoting import NUMBER_MARK
@@ -39,6 +40,7 @@ class Arrays:
         self.engine = engine
         self._siblings: dict[int, list[Running]] = {}       # by identity of the array's job: its elements
         self._limited: dict[int, bool] = {}                 # by the same: whether the manager keeps to its limit
+        self._told: set[int] = set()                        # by the same: that its elements go alone
         for job in engine.jobs:
             if job.plan.member is not None:
                 self._siblings.setdefault(id(job.plan.member.job), []).append(job)
@@ -72,6 +74,7 @@ class Arrays:
         first, member = group[0], group[0].plan.member
         if member is None or _kind(first) is None:
             if member is not None:
+                self._tell_alone(first)
                 _without_native_array(first, member.id)
             return [group]
         group.sort(key=_index)
@@ -84,11 +87,24 @@ class Arrays:
             group = self.engine.starting.within_limit(group)
             return self._parted(group) if group else []
         if not arrays:
+            if len(group) > 1:
+                self._tell_alone(first)
             for job in group:
                 _without_native_array(job, member.id)
             return [[job] for job in group]
         elements_left = iter(group)
         return [[_element(next(elements_left), array, number) for number in array.indices] for array in arrays]
+
+    def _tell_alone(self, job: Running) -> None:
+        """Tell once why the elements of an array take a submit command each."""
+        assert job.plan.member is not None
+        key = id(job.plan.member.job)
+        if job.attempts or job.alone or key in self._told or len(self._siblings[key]) < 2:
+            return
+        self._told.add(key)
+        if (why := _why_alone(job)) is not None:
+            self.engine.findings.add("SSS602", "Extension", f"{job.plan.member.id}: its elements are submitted one by "
+                                     f"one: {why}", path=job.place, severity="info")
 
     def _open(self, job: Running) -> list[Running]:
         """The elements of an array that have not ended."""
@@ -108,6 +124,21 @@ def _kind(job: Running) -> tuple[object, ...] | None:
     if member is None or job.attempts or job.alone or job.staging or len(job.parts) != 1 or job.parts[0] is None:
         return None
     return id(job.of), id(member.job), job.hold, job.waits
+
+
+def _why_alone(job: Running) -> str | None:
+    """Why elements of an array go out one by one; None where no command is saved by another way."""
+    backend = job.of.executor()
+    if not isinstance(backend, BatchSchedulerExecutor):
+        return None
+    if backend.array_limits() is None:
+        return f"{backend.name} is given no arrays by sssjob"
+    if backend.config.surroundings is not None:
+        return "each has Machine/Job Features of its own"
+    if len(job.parts) > 1:
+        return "each has several TaskGroups"
+    staged = job.staging or any(part is not None and part.spec is not None and part.spec.stage_in for part in job.parts)
+    return "each has files that are staged" if staged else "they differ by more than their index"
 
 
 def _without_native_array(job: Running, array_id: str) -> None:

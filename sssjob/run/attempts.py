@@ -96,7 +96,8 @@ def _together(before: Sequence[tuple[str, Seen]], now: Seen) -> Seen:
     status = now.status
     if status is not None:
         status = JobStatus(status.state, status.time, status.message, status.exit_code, _metadata(before, runs, now))
-    return replace(now, submitted=submitted, started=runs[-1].started, status=status)
+    return replace(now, submitted=submitted, started=runs[-1].started, status=status,
+                   put_back=now.put_back or any(run.final and run.ended_at is None for run in runs))
 
 
 def _metadata(before: Sequence[tuple[str, Seen]], runs: Sequence[Seen], now: Seen) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def _seconds(run: Seen) -> Decimal:
         return _ZERO
     if "wall_seconds" in run.known:
         return max(Decimal(str(run.known["wall_seconds"])), _ZERO)
-    took = Decimal(str(run.known.get("end_time", run.status.time))) - Decimal(str(run.started))
+    took = Decimal(str(run.ended_at or run.started)) - Decimal(str(run.started))
     return max(took - Decimal(str(run.known.get("suspend_seconds", 0))), _ZERO)
 
 

@@ -287,7 +287,7 @@ class Client:
         seconds: the longest to wait. on_end: what is done for each of them when it has ended, if that was not promised
         before; by any client. Of a document that goes from one site to the next the jobs there are waited for.
         """
-        from sssjob.run.routing import due_s, followed
+        from sssjob.run.routing import due_s, followed, successor
 
         until = math.inf if seconds is None else time.monotonic() + seconds
         self.take_steps()
@@ -297,8 +297,9 @@ class Client:
             jobs, ended = self.finish(names, None if min(due, seconds_left) == math.inf
                                       else max(min(due, seconds_left), 0.0), on_end)
             self.take_steps()
-            stands = list(dict.fromkeys(f"@{job.row.submission}" for job in jobs))
-            if self.stopped or seconds_left <= due or (ended and followed(self.journal, stands) == stands):
+            numbers = {job.row.submission for job in jobs}      # which may be taken out from now on
+            if self.stopped or seconds_left <= due or (
+                    ended and all(successor(self.journal, number) is None for number in numbers)):
                 return jobs, ended
 
     def take_steps(self) -> None:

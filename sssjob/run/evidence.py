@@ -154,8 +154,8 @@ def _short(names: Any) -> set[str]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value) if value.is_integer() else round(value, 2))
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

@@ -225,13 +225,13 @@ def _is_single(group: TaskGroup) -> bool:
 
 def _ended(job: Job, parts: Sequence[Seen], asked: Job, origin: Origin | None) -> None:
     ran = [p for p in parts if p.started is not None]
-    _time(job, "EndTime", max, (_end_of(p) for p in ran or parts))
+    _time(job, "EndTime", max, (p.ended_at for p in ran or parts))
     code, signal = outcome_of(parts)
     job.set_as_is("ExitCode", code)
     _extensions(job, "ExitSignal", [] if signal is None else [str(signal)])
     _extensions(job, "State", list(dict.fromkeys(str(p.known["native_state"]) for p in parts
                                                  if "native_state" in p.known)))
-    job.set_as_is("StatusMessage", _message(parts))
+    job.set_as_is("StatusMessage", message_of(parts))
     _extensions(job, "Attempt", [attempt for p in ran for attempt in map(_attempt, p.known.get("attempts", ()))])
     cpu = _values(ran, "cpu_seconds")
     if cpu:
@@ -265,7 +265,7 @@ def outcome_of(parts: Sequence[Seen]) -> tuple[int | None, int | None]:
     return (None, int(signal)) if signal is not None else (code, None)
 
 
-def _message(parts: Sequence[Seen]) -> str | None:
+def message_of(parts: Sequence[Seen]) -> str | None:
     """Reason word and text of the first part that failed (decisions 33)."""
     failed = next((p for p in parts if p.failed), None)
     if failed is None or failed.status is None:
@@ -274,6 +274,17 @@ def _message(parts: Sequence[Seen]) -> str | None:
     if failed.status.state is JobState.CANCELED:
         reason = reason or "cancel"
     return ": ".join(dict.fromkeys(str(x) for x in (reason, text) if x)) or None
+
+
+def reword(job: Job, message: str, words_before: str = "") -> str:
+    """Put what a message says beside the words of the resource manager beside those that stand in the job now. One that
+    stood alone, such as why a job was ended, stays alone. words_before: those with which the message begins.
+    """
+    words = str(job.value("StatusMessage") or "")
+    added = message.removeprefix(words_before).removeprefix("; ")
+    message = f"{words}; {added}" if words and message.startswith(words_before) else message
+    job.set_as_is("StatusMessage", message)
+    return message
 
 
 def _attempt(metadata: Mapping[str, Any]) -> str:
@@ -306,18 +317,10 @@ def _values(parts: Sequence[Seen], key: str) -> list[Decimal]:
     return [Decimal(str(p.known[key])) for p in parts if key in p.known]
 
 
-def _end_of(part: Seen) -> float | None:
-    """When a part has ended, seconds since the epoch; None where nobody knows: of a job that was lost after its start,
-    or had gone when it was to be cancelled, only the time is known at which that was found out."""
-    end: float | None = part.known.get("end_time", part.status.time if part.status else None)
-    unknown = part.started is not None and "end_time" not in part.known and part.known.get("end_unknown")
-    return None if unknown else end
-
-
 def _deliver(scope: Job | TaskGroup, parts: Sequence[Seen]) -> None:
     """Write the Delivered block of a job or a task group."""
     block = Delivered()
-    if all(_end_of(p) is not None and not p.put_back for p in parts):
+    if all(p.ended_at is not None and not p.put_back for p in parts):
         block.add_as_is("Duration", _half_up(_duration(parts)))
     processors = _values(parts, "processors")
     if any("spans" in p.known for p in parts):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sssjob.errors import AccessError
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run import facts
 from sssjob.run.attempts import changes_of, next_clause
-from sssjob.run.evidence import tell
 from sssjob.run.gates import holds
 from sssjob.run.outcomes import JobOutcome
 from sssjob.run.standing import Running, Submission
@@ -45,7 +45,6 @@ class Failing:
             self.engine.tell(job, f"attempt {number} can no longer be planned")
             return False
         message = str(job.plan.job.value("StatusMessage") or "")
-        tell(self.engine.findings, job.plan.label, job.disagreements, job.place)
         self.engine.room.has_ended(job)
         self.engine.starting.left(job)
         self.engine.recording.put_aside(job)
@@ -86,12 +85,19 @@ class Failing:
                 self.has_ended(job)
 
     def end_groups(self) -> None:
-        """End the rest of each group of which a job has failed that nobody waits for with an answer."""
-        while self.ended:
-            job = self.ended.pop(0)
+        """End the rest of each group of which a job has failed that nobody waits for with an answer, once that failure
+        is in the journal: it may be one of ours, such as that of a job whose intent had no room."""
+        ended, self.ended = self.ended, []
+        for job in ended:
             rest = [other for other in job.of.jobs if not other.ended and _is_beside(job, other)]
             if any(holds(need, [job]) for other in rest for need in other.plan.needs
                    if job.number in need.on and need.condition != "OnSuccess"):
+                continue
+            try:
+                if rest and job.of.entry is not None:
+                    job.of.entry.flush()
+            except AccessError:
+                self.ended.append(job)
                 continue
             for other in rest:
                 self._end(other, f"fail-fast: {job.plan.label} failed")

@@ -88,6 +88,12 @@ class Hook:
         return self.over or (not self.working and self.pause.seconds_left() > 0)
 
 
+def _shown_among(job: Running, hook: Hook) -> str:
+    """For people: the hook, with its number where several of the job's look alike, in the order of their promises."""
+    alike = [other.id for other in job.hooks.values() if other.shown == hook.shown]
+    return hook.shown if len(alike) == 1 else f"{hook.shown} ({alike.index(hook.id) + 1} of {len(alike)})"
+
+
 def shown(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of an event ``on-end`` without what a URL may hold of secrets."""
     hook = kept(data)
@@ -233,7 +239,7 @@ class OnEnd:
         again = done.transient and hook.tries < _TRIES
         pause = min(_PAUSE_S[0] * 4.0 ** (hook.tries - 1), _PAUSE_S[1]) if again else 0.0
         more = f"; tried again in {pause:g} s at the soonest, by any client" if again else ""
-        text = f"--on-end {hook.shown}: {done.error}{more}"
+        text = f"--on-end {_shown_among(job, hook)}: {done.error}{more}"
         job.of.note(job, "hook", {"hook": hook.id, "step": "failed" if again else "over", "tries": hook.tries,
                                   "pause": pause})
         self.engine.tell(job, text)

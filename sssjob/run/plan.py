@@ -24,7 +24,7 @@ from sssjob.document.inherit import Shared, distinct, effective
 from sssjob.document.model import Container, Document, Job, JobDefaults, JobGroup, TaskGroup
 from sssjob.document.states import job_state
 from sssjob.findings import Findings, Policy
-from sssjob.lrm.reasons import reasons_of
+from sssjob.lrm.reasons import SELDOM, reasons_of
 from sssjob.request.asked import policy_of
 from sssjob.request.growing import amounts_of, grown
 from sssjob.run.facts import IDENTITY, PLACED
@@ -265,6 +265,10 @@ class _Planning:
         for word in retry.unknown_to(reasons) if reasons is not None else ():
             self._add("SSS602", "Extension", f"{label}: Retry names {word}, which the executor {self.executor} cannot "
                       "tell from other failures", f"{path}/Extension", policy)
+        for clause in retry.clauses:
+            if (why := SELDOM.get((self.executor, clause.word))) is not None:
+                self._add("SSS602", "Extension", f"{label}: Retry names {clause.word}: {why}", f"{path}/Extension",
+                          severity="info")
         for name in retry.changed:
             if not amounts_of(job, name):
                 self._add("SSS605", name, f"{label}: Retry changes {name}, which the job does not ask for",

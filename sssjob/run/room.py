@@ -41,8 +41,9 @@ _KNOWN_S: Final = 1.0               # how long a count of what other clients hav
 class _Lane:
     """Jobs that share the limits of a queue. waiting: those that are held back, by their places. reason: that the queue
     is full, with the words of its manager, or that this does not answer. offers: how many may be tried in spite of
-    that; tried: those that are. probe: the one of them that is after a pause. due: when the next is, by the monotonic
-    clock."""
+    that; tried: those that are. probe: the first of those that are after a pause. due: when the next is, by the
+    monotonic clock. step: how many are tried at a time; bound: no more than so many have room, None where that is not
+    known."""
 
     waiting: dict[int, Running] = field(default_factory=dict)
     reason: str | None = None
@@ -51,6 +52,8 @@ class _Lane:
     probe: int | None = None
     pause_s: float = 0.0
     due: float = float("inf")
+    step: int = 1
+    bound: int | None = None
 
 
 class Room:
@@ -140,10 +143,11 @@ class Room:
         self._close(self._lane(job), f"{FULL}: {' '.join(reason.split())}")
         self.held_back(job)
 
-    def full_for_many(self, job: Running) -> None:
-        """A resource manager has no room for as many jobs as came together, this one among them; for a part of them it
-        may have room, and so one of them is offered at once."""
-        self._offer(self._lane(job), probe=True)
+    def full_for_many(self, jobs: Sequence[Running]) -> None:
+        """A resource manager has no room for as many jobs as came together. For a part of them it may have room: one is
+        offered at once, then twice as many each time, and half as many once those are refused."""
+        lane = self._lane(jobs[0])
+        self._search(lane, len(jobs) // 2 if lane.bound is not None and len(jobs) == lane.step else 1, len(jobs) - 1)
 
     def silent(self, job: Running) -> None:
         """A resource manager did not answer, and nobody knows whether it has a job: those after that one, which would
@@ -176,7 +180,11 @@ class Room:
         lane.tried.discard(self._place(job))
         if lane.probe == self._place(job):
             lane.probe = None
-            self._offer(lane, probe=True)
+            if lane.bound is None:
+                self._offer(lane, probe=True)
+            else:
+                bound = lane.bound - lane.step
+                self._search(lane, min(2 * lane.step, (bound + 1) // 2), bound)
 
     def has_ended(self, job: Running) -> None:
         """The end of a job makes room for one in each queue that it may have kept full, in the order of the jobs that
@@ -205,16 +213,25 @@ class Room:
         return due - time.monotonic()
 
     # -- within
-    def _offer(self, lane: _Lane, probe: bool = False) -> None:
-        """Have the first job that waits looked at again."""
+    def _search(self, lane: _Lane, step: int, bound: int) -> None:
+        """Have so many of the jobs that wait looked at again, for no more than ``bound`` of which there is room."""
+        if bound > 0:
+            lane.step, lane.bound = step, bound
+            self._offer(lane, probe=True, count=step)
+
+    def _offer(self, lane: _Lane, probe: bool = False, count: int = 0) -> None:
+        """Have the first job that waits looked at again. count: so many, within a search."""
         if not lane.waiting:
             lane.reason, lane.offers, lane.probe, lane.pause_s, lane.due = None, 0, None, 0.0, float("inf")
             lane.tried.clear()
             return
         if lane.reason is not None:
-            lane.offers += 1
+            lane.offers += count or 1
             lane.probe = min(lane.waiting) if probe else lane.probe
-        self._next(lane)
+        if probe and not count:
+            lane.bound = None
+        for _ in range(count or 1):
+            self._next(lane)
 
     def _next(self, lane: _Lane) -> None:
         while lane.waiting:

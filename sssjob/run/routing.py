@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sssjob.run.standing import Submission
 
 __all__ = ["Candidate", "Promise", "Route", "advance", "advance_all", "begin", "begin_parts", "due_s", "followed",
-           "go_on", "is_refused", "known", "open_routes", "places_of", "refusals", "state_of"]
+           "go_on", "is_refused", "known", "open_routes", "places_of", "refusals", "state_of", "successor"]
 
 Phase = Literal["going", "placed", "moving", "closed"]
 #: Jobs of a site that are looked at for how many it refused of late.
@@ -313,20 +313,24 @@ def due_s(journal: Journal) -> float:
 
 def followed(journal: Journal, names: Sequence[str]) -> list[str]:
     """Names of jobs, those of a submission that another one of the same route came after as they are called there."""
-    return [_followed(journal, name) for name in names]
+    names_there = []
+    for name in names:
+        submission = journal.find(name)[0].submission
+        number, dot, job = name.partition(".")
+        later = successor(journal, submission)
+        names_there.append(name if later is None else f"@{later}{dot}{job}" if number == f"@{submission}"
+                           else f"@{later}")
+    return names_there
 
 
-def _followed(journal: Journal, name: str) -> str:
-    row = journal.find(name)[0]
-    ((request,),) = journal.ask("SELECT request FROM submissions WHERE number = :number", {"number": row.submission})
-    if not (request or "").startswith(ROUTED):
-        return name
-    route = state_of(journal, request.split(":")[1])
-    entry = journal.requested(route.request)
-    if entry is None or entry.number == row.submission:
-        return name
-    number, dot, job = name.partition(".")
-    return f"@{entry.number}{dot}{job}" if number == f"@{row.submission}" else f"@{entry.number}"
+def successor(journal: Journal, number: int) -> int | None:
+    """The number of the submission that came after one on the same route; None where there is none, and for one that
+    was taken out of the journal."""
+    request = journal.request_of(number) or ""
+    if not request.startswith(ROUTED):
+        return None
+    entry = journal.requested(state_of(journal, request.split(":")[1]).request)
+    return None if entry is None or entry.number == number else entry.number
 
 
 def is_refused(row: Row) -> bool:

@@ -41,7 +41,7 @@ class Seen:
         metadata = status.metadata or {}
         self.native_id = metadata.get("native_id", self.native_id)
         if metadata.get("requeued") or "start_time" in metadata:
-            self.put_back = bool(metadata.get("requeued") or 0 in metadata.get("others", {}).get("starts", {}).values())
+            self.put_back = bool(metadata.get("requeued") or _began_unknown_to_accounting(metadata))
         self.renamed = metadata.get("renamed", self.renamed)
         submitted = metadata.get("submit_time")
         if submitted is not None:
@@ -77,6 +77,16 @@ class Seen:
     def failed(self) -> bool:
         """Whether it ended other than well."""
         return self.final and self.status is not None and self.status.state is not JobState.COMPLETED
+
+    @property
+    def ended_at(self) -> float | None:
+        """When it has ended, seconds since the epoch; None where nobody knows: of what was lost after its start, of
+        whose start accounting knows nothing, or had gone when it was to be cancelled, only the time is known at which
+        that was found out."""
+        end: float | None = self.known.get("end_time", self.status.time if self.status else None)
+        unknown = self.started is not None and "end_time" not in self.known and (
+            self.known.get("end_unknown") or _began_unknown_to_accounting(self.known))
+        return None if unknown else end
 
     @property
     def known(self) -> dict[str, Any]:
@@ -157,3 +167,8 @@ def news_of(status: JobStatus) -> tuple[object, ...]:
     waits = waits if again or status.state is JobState.QUEUED or waits == MISSING else None
     why = None if waits is None or waits == TURN else (waits, status.message)
     return JobState.QUEUED if again else status.state, again, metadata.get("phase"), why, metadata.get("renamed")
+
+
+def _began_unknown_to_accounting(metadata: Mapping[str, Any]) -> bool:
+    """Whether a job has recorded a start that accounting knows nothing of, nor of how long it had its nodes."""
+    return 0 in metadata.get("others", {}).get("starts", {}).values()

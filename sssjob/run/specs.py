@@ -13,7 +13,6 @@ import os
 import re
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,6 @@ from sssjob.templates.quoting import HOST_MARK, ID_MARK, NUMBER_MARK
 from sssjob.translators.scripts.body import facts_of
 from sssjob.translators.scripts.grammars import FILE_TOKEN
 from sssjob.translators.scripts.rows import Dialect, source_of
-from sssjob.translators.specs._spec_plans import SpecPlans
 from sssjob.translators.specs.psij import Target, to_spec
 from sssjob.users import user_name
 
@@ -90,7 +88,6 @@ class Specs:
         self.knows_itself = isinstance(backend, BatchSchedulerExecutor)     # a job can name files by its native id
         self.told: set[tuple[str, str, str, str]] = set()
         self.scripts = ScriptFiles(plan, backend)
-        self.plans = SpecPlans()
         self.raw: dict[tuple[int, int], JobSpec] = {}       # the document's job and the place of a task group
         self.natives: dict[int, Stated] = {}     # by identity of the document's job
         self._handled = _HANDLED | ({"ResourceLimit"} if executor == _LOCAL else frozenset()) | (
@@ -123,8 +120,7 @@ class Specs:
             remaining_job = _left(folded, taken, needless)
             own_findings = self._own_findings()
             mine = None if group is None else remaining_job.task_groups[place]
-            make = self.plans.to_spec if mine is None else partial(to_spec, group=mine)
-            spec = make(remaining_job, own_findings, policy=job.policy, files=files, target=target)
+            spec = to_spec(remaining_job, own_findings, policy=job.policy, files=files, target=target, group=mine)
             if stated is None or not any(f.subject == "resources" for f in own_findings):
                 break
         self._tell(job, (f for f in own_findings if stated is None or not stated.settles(

@@ -105,9 +105,8 @@ class Running:
     @property
     def known_code(self) -> int | None:
         """What OnExit compares: the code or 128 + signal; None where neither is known."""
-        if self.outcome is None or (self.outcome.exit_code is None and self.outcome.signal is None):
-            return None
-        return self.outcome.code
+        outcome = self.outcome
+        return None if outcome is None or (outcome.exit_code is None and outcome.signal is None) else outcome.code
 
     @property
     def row(self) -> Row:
@@ -116,8 +115,7 @@ class Running:
         native = [s.native_id for s in self.seen if s.native_id is not None]
         if self.together:
             native = list(dict.fromkeys(native_id.partition("+")[0] for native_id in native))
-        member = self.plan.member
-        entry = self.of.entry
+        member, entry = self.plan.member, self.of.entry
         number, executor, cluster, site = (0, "", None, None) if entry is None else (
             entry.number, entry.executor, entry.cluster, entry.site)
         stated = {name: None if value is None else str(value)
@@ -290,8 +288,7 @@ class Running:
         self.seen, self.tags = list(last.seen), list(last.tags)
         self.references, self.intents = list(last.references), list(last.intents)
         self.record()
-        message_before = self.plan.job.value("StatusMessage")
-        self.plan.job.set_as_is("StatusMessage", f"{message_before}; {message}" if message_before else message)
+        facts.reword(self.plan.job, message)
 
     def end_with_group(self, data: Mapping[str, Any]) -> None:
         """Its end is wanted, because another job of its group has failed. data: of the event ``group``."""
@@ -322,13 +319,16 @@ class Running:
 
     def take_late(self, part: int, status: psij.JobStatus, when: float) -> None:
         """Take over what accounting has told of a part after the end of the job; that may be another end than had been
-        thought, where nobody could tell it."""
+        thought, where nobody could tell it. What was said beside the words of its parts stays."""
+        message, words = self.plan.job.value("StatusMessage"), facts.message_of(together(self.attempts, self.seen))
         self.seen[part].take(status)
         self.record()
         self._learn(status, when)
         if self.outcome is not None and all(seen.final for seen in self.seen):
-            self.outcome = self.verdict()
+            before, self.outcome = self.outcome.word, self.verdict()
             self.word = self.outcome.word
+            if self.word == before and message and message != words:
+                self.outcome.message = facts.reword(self.plan.job, str(message), words or "")
             if self.word == "canceled" and not self.started:
                 facts.record_unstarted(self.plan.job, self.outcome.message)
 

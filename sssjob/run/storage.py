@@ -28,6 +28,7 @@ VERSION: Final = 8             # user_version
 _BUSY_S: Final = 30.0           # another client's transaction takes no longer
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _BESIDE: Final = 1 << 15        # bytes of the smallest file of shared memory; sqlite.org/walformat.html, 2.1
+_WORDS: Final = {"attempt to write a readonly database": "it is on a file system that can only be read"}
 #: Where shared memory between hosts cannot be had, which a write-ahead log needs. Source: sqlite.org/wal.html, 1.
 _NETWORK: Final = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs", "fuse", "9p",
                    "orangefs")
@@ -78,7 +79,9 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 def connected(path: Path, alone: bool = False) -> sqlite3.Connection:
     """A connection that is brought to use. alone: without the memory that clients share, for which a file beside the
     journal needs room; others wait meanwhile."""
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    only_read = _is_read_only(path)
+    name = f"{path.absolute().as_uri()}?{_how_to_read(path)}" if only_read else path
+    connection = sqlite3.connect(name, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, uri=only_read)
     try:
         if alone:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -125,6 +128,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise AccessError(str(path), "is an SQLite file, but no journal of sssjob")
     if mark == _MARK and version != VERSION and version not in _CHANGES:
         raise AccessError(str(path), f"is a journal of version {version}; this sssjob knows version {VERSION}")
+    if _is_read_only(path):
+        if (mark, version) != (_MARK, VERSION):
+            raise AccessError(str(path), f"is a journal of version {version} on a read-only file system; "
+                                         f"this sssjob reads version {VERSION}")
+        return
     _set_mode(connection, "delete" if _on_network(path) else "wal")
     connection.execute("PRAGMA synchronous = FULL")
     if mark == _MARK and version == VERSION:
@@ -160,6 +168,19 @@ def _set_mode(connection: sqlite3.Connection, mode: str) -> None:
             time.sleep(0.01)
 
 
+def _is_read_only(path: Path) -> bool:
+    """Whether a file is on a file system of which everything can only be read."""
+    with suppress(FileNotFoundError):
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return False
+
+
+def _how_to_read(path: Path) -> str:
+    """The parameter for SQLite by which it reads a journal beside which it can make no file. Where there is no
+    write-ahead log no client has it open, through another mount, and it stays as it is (sqlite.org/wal.html, 4)."""
+    return "mode=ro" if _on_network(path) or path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+
+
 def _on_network(path: Path, mounts: str = "/proc/self/mounts") -> bool:
     """Whether a file is on a file system that other hosts share."""
     with suppress(OSError), open(mounts, encoding="utf-8", errors="replace") as table:
@@ -177,7 +198,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        reason = "the disk is full" if _tells_full(error, path) else str(error)
+        reason = "the disk is full" if _tells_full(error, path) else _WORDS.get(str(error), str(error))
         damaged = "not a database" in reason or "malformed" in reason
         hint = "; it is damaged or no journal: move it away to begin a new one" if damaged else ""
         raise AccessError(str(path), f"the journal cannot be used: {reason}{hint}") from error

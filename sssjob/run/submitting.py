@@ -348,7 +348,7 @@ class Submitting:
         for job in jobs:
             self._failed(job, 0, error, unsure, (pause, due))
         if isinstance(error, psij.QueueFullException) and not unsure:
-            self.engine.room.full_for_many(jobs[0])
+            self.engine.room.full_for_many(jobs)
 
     def _is_unsure(self, job: Running, part: int, error: psij.SubmitException) -> bool:
         """Whether a submission that failed may have made a job all the same."""

@@ -38,8 +38,7 @@ class Wishes:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._open: dict[int, Running] = {}         # by identity: jobs with wishes that have no answer
-        self._again: dict[int, tuple[float, float]] = {}    # by the same: when to try again (monotonic) after
-                                                            # what pause
+        self._again: dict[int, tuple[float, float]] = {}    # by the same: monotonic time of the next try, and the pause
         #: By the identity of the executor and the wish: jobs of which the resource manager is to be told together.
         self._together: dict[tuple[int, str], list[Running]] = {}
 

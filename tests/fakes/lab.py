@@ -335,10 +335,12 @@ class Lab:
 
     def cancel(self, job: Record) -> None:
         """End a job as the user's wish."""
-        ended = job["end"] is not None
-        if not ended:
-            self.update(job["number"], canceled=True, **({} if job["start"] else {"end": self.now()}))
-            self.kill(job)
+        with self._locked():        # it may begin just now
+            job = self._read(self.root / f"{job['number']}.json")
+            if job["end"] is not None:
+                return
+            self._change(job["number"], canceled=True, **({} if job["start"] else {"end": self.now()}))
+        self.kill(job)
 
     def rerun(self, job: Record) -> None:
         """End the run of a job and have it wait for another one, under the same id."""
@@ -379,8 +381,15 @@ class Lab:
             process = subprocess.Popen(["/bin/bash", job["script"]], stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, start_new_session=True,
                                        env={**os.environ, **environment(job)})
-        self.update(number, start=self.now(), pid=process.pid)
+        with self._locked():
+            begins = self._read(self.root / f"{number}.json")["end"] is None
+            if begins:
+                self._change(number, start=self.now(), pid=process.pid)
+        if not begins:              # it was cancelled just now
+            os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
+        if not begins:
+            return
         with suppress(FileNotFoundError):           # dropped
             if self._read(self.root / f"{number}.json").get("again"):
                 again = self.update(number, start=None, pid=None, again=False, held=self.settings["hold_again"])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
+from tests.fakes.lab import Command, Lab, Record, changing, each, holding, numbers, rerunning
 
 SERVER = "head"
 _WORD = re.compile(r"""-([A-Za-z])(?: (?:"([^"]*)"|'([^']*)'|(\S+)))?$""")
@@ -41,9 +41,22 @@ def qsub(lab: Lab, arguments: list[str]) -> int:
     if values.get("q") == "nosuch":
         lab.err.write("qsub: Unknown queue\n")
         return 170
-    job = lab.submit(Path(arguments[-1]), lambda number: f"{number}.{SERVER}", _environment, name=values["N"],
-                     options=options, variables=values["v"], held="h" in values, queue=values.get("q", "workq"))
-    lab.say(job["id"])
+    about: Record = {"name": values["N"], "options": options, "variables": values["v"], "held": "h" in values,
+                     "queue": values.get("q", "workq")}
+    if "J" not in values:
+        lab.say(lab.submit(Path(arguments[-1]), lambda number: f"{number}.{SERVER}", _environment, **about)["id"])
+        return 0
+    span, _, most = values["J"].partition("%")
+    elements = numbers(span)
+    if len(elements) < 2 or "," in span:
+        lab.err.write("qsub: illegal -J value\n")
+        return 2
+    if not lab.takes(len(elements)):
+        lab.err.write("qsub: would exceed complex's per-user limit of jobs in 'Q' state\n")
+        return 38
+    whole = lab.submit_array(Path(arguments[-1]), elements, f"{{}}[{{}}].{SERVER}", _environment,
+                             beside=int(most) if most else None, **about)
+    lab.say(f"{whole}[].{SERVER}")
     return 0
 
 
@@ -52,7 +65,13 @@ def _environment(job: Record) -> Mapping[str, str]:
     processes = int(dict(part.split("=") for part in rest.split(":") if part).get("mpiprocs", 1))
     nodes = Path(job["script"] + ".nodes")
     nodes.write_text("".join(f"node{n + 1}\n" * processes for n in range(int(count))))
-    return {"PBS_JOBID": str(job["id"]), "PBS_NODEFILE": str(nodes)}
+    of_array = {} if "array" not in job else {"PBS_ARRAY_INDEX": str(job["element"]), "PBS_ARRAY_ID": _whole(job)}
+    return {"PBS_JOBID": str(job["id"]), "PBS_NODEFILE": str(nodes), **of_array}
+
+
+def _whole(job: Record) -> str:
+    """The id of the array that a job is an element of."""
+    return f"{job['array']}[].{SERVER}"
 
 
 def _time(value: float) -> str:
@@ -78,6 +97,8 @@ def fields(lab: Lab, job: Record) -> dict[str, Any]:
     if job["end"] is None and job["start"]:
         fields["substate"] = 42
     fields["Variable_List"] = {"PBS_O_HOST": SERVER, **dict([job["variables"].split("=", 1)])}
+    if "array" in job:
+        fields |= {"array_id": _whole(job), "array_index": job["element"]}
     if job["end"] is not None and job["start"] is not None:
         fields |= {"run_count": 1, "Exit_status": code}
     if job["end"] is not None:
@@ -110,18 +131,37 @@ def plain(native_id: str, values: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def server_table(running: int) -> str:
+    """What ``qstat -B`` prints, of which all jobs run."""
+    return (f"Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
+            f"---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
+            f"{SERVER:<16}     0     9     0 {running:5}     0     0     0     0 Active    ")
+
+
 def qstat(lab: Lab, arguments: list[str]) -> int:
     ids = [word for word in arguments if word[0].isdigit()]
+    if arguments == ["-B", "-f"]:
+        lab.say(f"Server: {SERVER}\n    server_host = {SERVER}\n    max_array_size = 10000\n")
+        return 0
     if arguments == ["-B"]:
-        lab.say(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        lab.say(server_table(sum(job["end"] is None for job in lab.jobs())))
         return 0
     history = "-x" in arguments
     if history and not lab.settings["accounting"]:
         lab.err.write("qstat: PBS is not configured to maintain job history\n")
         return 1
-    known = [job for job in (lab.accounted() if history else lab.jobs())
-             if (history or job["end"] is None) and (not ids or job["id"] in ids)]
-    shown = {job["id"]: fields(lab, job) for job in known}
+    rows = list(lab.accounted() if history else lab.jobs())
+    shown: dict[str, dict[str, Any]] = {}
+    for job in rows:
+        siblings = [row for row in rows if row.get("array") == job["array"]] if "array" in job else [job]
+        if not history and all(row["end"] is not None for row in siblings):
+            continue
+        if "array" in job and (not ids or _whole(job) in ids):
+            shown.setdefault(_whole(job), _of_whole(lab, siblings))
+        if job["id"] in ids or (not ids and ("array" not in job or "-t" in arguments)):
+            shown[job["id"]] = fields(lab, job)
+            if not history and job["end"] is not None:
+                shown[job["id"]]["job_state"] = "X"
     if "json" in arguments:
         answer = {"timestamp": int(time.time()), "pbs_version": "23.06.06", "pbs_server": SERVER}
         lab.say(json.dumps({**answer, "Jobs": shown} if shown else answer, indent="\t"))
@@ -134,12 +174,21 @@ def qstat(lab: Lab, arguments: list[str]) -> int:
     return 153 if set(ids) - shown.keys() else 0
 
 
+def _of_whole(lab: Lab, elements: list[Record]) -> dict[str, Any]:
+    """What qstat says of an array."""
+    begun, ended = (any(row["start"] for row in elements), all(row["end"] is not None for row in elements))
+    state = "F" if ended else "B" if begun else "H" if elements[0]["held"] else "Q"
+    shown = fields(lab, elements[0])
+    return {**{name: value for name, value in shown.items() if name not in ("array_id", "array_index", "exec_host")},
+            "job_state": state, "array": "True"}
+
+
 def qselect(lab: Lab, arguments: list[str]) -> int:
     if "-x" in arguments and not lab.settings["accounting"]:
         return 1
     for job in lab.jobs():
         if job["end"] is None or "-x" in arguments:
-            lab.say(job["id"])
+            lab.say(_whole(job) if "array" in job else job["id"])
     return 0
 
 
@@ -157,9 +206,20 @@ def qdel(lab: Lab, arguments: list[str]) -> int:
     return 0
 
 
+def _whole_only(name: str, command: Command) -> Command:
+    """A command that takes no element of an array. Seen with 23.06."""
+    def refusing(lab: Lab, arguments: list[str]) -> int:
+        if re.match(r"\d+\[\d+\]", arguments[-1]):
+            lab.err.write(f"{name}: Invalid request {arguments[-1]}\n")
+            return 1
+        return command(lab, arguments)
+
+    return refusing
+
+
 COMMANDS: dict[str, Command] = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel,
                                 "qalter": changing("qalter: Unknown Job Id\n"),
                                 "qmove": changing("qmove: Unknown Job Id\n"),
-                                "qhold": holding(True, "qhold: Unknown Job Id\n"),
-                                "qrls": holding(False, "qrls: Unknown Job Id\n"),
+                                "qhold": _whole_only("qhold", holding(True, "qhold: Unknown Job Id\n")),
+                                "qrls": _whole_only("qrls", holding(False, "qrls: Unknown Job Id\n")),
                                 "qrerun": rerunning("qrerun: Request invalid for state of job\n")}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.lab import Command, Lab, Record, changing, each, holding, rerunning
-from tests.fakes.pbs import directives, plain, resource_list
+from tests.fakes.pbs import directives, plain, resource_list, server_table
 
 SERVER = "head.example.org"
 
@@ -59,7 +59,7 @@ def _fields(job: Record, moment: Any) -> dict[str, Any]:
 
 def qstat(lab: Lab, arguments: list[str]) -> int:
     if "-B" in arguments:
-        lab.say(f"Server             Max   Tot   Que   Run\n{SERVER}")
+        lab.say(server_table(sum(job["end"] is None for job in lab.jobs())))
         return 0
     if "-x" in arguments and not lab.settings.get("xml", True):
         lab.err.write("Unknown option: x\nUsage:\n    qstat [-f] [job_id...]\n")

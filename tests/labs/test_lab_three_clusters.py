@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ import pytest
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 from sssjob.errors import UnknownJobError, UsageError
 from sssjob.findings import Policy
+from sssjob.lrm.sge import NO_TIME
 from sssjob.run.changing import change_of
 from sssjob.run.client import Client
 from sssjob.run.journal import open_journal
@@ -63,6 +65,7 @@ DOINGS = ("submit",) * 12 + ("look", "wait", "cancel", "stranger") * 2 + (
 #: What others may do by hand with a job of ours that runs.
 BY_HAND = {("slurm", "requeue"): ("scontrol", "requeue"), ("slurm", "by hand"): ("scancel",),
            ("sge", "requeue"): ("qmod", "-rj"), ("sge", "by hand"): ("qdel",)}
+RESCHEDULED = "rescheduled"     # for a time of a record of a job that Grid Engine put back before it knew of its start
 HOOK = "/bin/sh -c 'echo $SSSJOB_KEY >> %s/keys'"
 CONFIG: dict[str, Any] = {key: value for key, value in REAL.items() if key != "real"}
 
@@ -104,7 +107,9 @@ class Site(NamedTuple):
             fields = [dict(re.findall(r"(?m)^(\w+) +(.*?) *$", record))
                       for record in self.tell("qacct", "-j", "*").stdout.split("=" * 62)[1:]]
             lines = [[record["jobnumber"] + ("" if record["taskid"] == "undefined" else f".{record['taskid']}"),
-                      record["jobname"], *(_epoch(record[key]) for key in ("start_time", "end_time")),
+                      record["jobname"], *(RESCHEDULED if record["failed"].startswith("25 ") and time == NO_TIME
+                                           else _epoch(time)
+                                           for time in (record["start_time"], record["end_time"])),
                       record["hostname"]] for record in fields]
         for native_id, name, *rest in lines:
             records.setdefault((native_id, name), []).append(rest)
@@ -164,12 +169,13 @@ class Stranger(NamedTuple):
         told = self.site.tell("squeue", "-h", "-j", self.native_id, "-o", "%T").stdout.strip()
         return told in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
 
-    def is_well(self) -> bool:
-        """Whether nobody has cancelled it."""
-        if self.lasts or self.site.executor == "sge":
-            return self.lives() or not self.lasts
-        states = self.site.tell("sacct", "-X", "-n", "-P", "-j", self.native_id, "-o", "State").stdout
-        return "CANCELLED" not in states
+    def is_well(self, may_be_forgotten: bool) -> bool:
+        """Whether nobody has cancelled it. may_be_forgotten: its controller was killed, which gives its id to another
+        one where it had not written it down."""
+        states = "" if self.site.executor == "sge" else self.site.tell(
+            "sacct", "-a", "-X", "-D", "-n", "-P", "-j", self.native_id, "--name", "stranger", "-o", "State").stdout
+        return "CANCELLED" not in states and (not self.lasts or self.lives() or (
+            may_be_forgotten and self.site.executor == "slurm"))
 
 
 @dataclass
@@ -185,9 +191,8 @@ class Storm:
     restarted: set[str] = field(default_factory=set)        # names of jobs that somebody asked to run again
     suspended: set[str] = field(default_factory=set)
     hooked: set[int] = field(default_factory=set)           # submissions at whose ends something is wanted
-    killed: dict[str, float] = field(default_factory=dict)  # sites whose controllers may have forgotten jobs: when last
+    killed: dict[str, list[float]] = field(default_factory=dict)    # when controllers have forgotten jobs, by site
     failing: set[str] = field(default_factory=set)          # sites that may run jobs again by themselves
-    pruned: bool = False
     strangers: list[Stranger] = field(default_factory=list)
     clients: dict[int, float] = field(default_factory=dict)         # pid -> when it is killed
     outages: list[tuple[float, Callable[[], object]]] = field(default_factory=list)     # until when, what ends them
@@ -211,7 +216,7 @@ class Storm:
                 status = 0
             except BaseException as error:
                 # who names the jobs that there are may name one that somebody takes out meanwhile
-                if isinstance(error, UnknownJobError) and (self.folder / "gone").stat().st_size:
+                if isinstance(error, UnknownJobError) and any(repr(key) in str(error) for key in self.gone()):
                     os._exit(0)
                 with open(self.folder / "raised", "a", encoding="utf-8") as stream:
                     stream.write(traceback.format_exc())
@@ -306,12 +311,11 @@ class Storm:
                 self.restart(site, CONTROLLER[site.executor], signal.SIGTERM, chance.uniform(1.0, 4.0))
             case "killed":
                 self.failing.add(site.name)
-                self.killed[site.name] = time.time()
+                self.killed.setdefault(site.name, []).append(time.time())
                 self.restart(site, CONTROLLER[site.executor], signal.SIGKILL, chance.uniform(0.0, 4.0))
             case "full" if not self.outages:
                 self.full(site)
             case "prune":
-                self.pruned = True
                 self.client(site, partial(_pruned, self), self.until())
             case "again" if self.submissions:
                 names = [chance.choice(chance.choice(self.submissions)).name for _ in range(3)]
@@ -414,8 +418,7 @@ class Storm:
             self.reap(0)
         for one in self.restarts:
             assert one.wait(100) == 0
-        for site in self.sites if self.killed else ():      # a controller that has forgotten that it began a job drains
-            site.tell("scontrol", "update", "NodeName=node1", "State=RESUME")
+        self.undrain()
         endless = [job.name for job in self.jobs.values() if job.seconds == ENDLESS_S]
         for wish in ("release", "resume"):
             for site in self.sites:
@@ -428,9 +431,17 @@ class Storm:
             self.cancel(site, [*endless, *(name for name in stuck if self.jobs[name].site.name in self.killed)],
                         time.monotonic() + SETTLED_S)
         self.reap(0)
-        for site in self.sites:
-            self.client(site, lambda client: client.wait(_keys(client), SETTLED_S), time.monotonic() + 2 * SETTLED_S)
-        self.reap(0)
+        for _ in range(8):          # what has been released drains nodes too
+            self.undrain()
+            for site in self.sites:
+                self.client(site, lambda client: client.wait(_keys(client), SETTLED_S / 8),
+                            time.monotonic() + SETTLED_S)
+            self.reap(0)
+
+    def undrain(self) -> None:
+        """Let nodes take jobs again that a killed controller of Slurm drains where it has forgotten what they run."""
+        for site in self.sites if self.killed else ():
+            site.tell("scontrol", "update", "NodeName=node1", "State=RESUME")
 
     # --- what is wrong ----------------------------------------------------------------------------------------------
 
@@ -439,11 +450,11 @@ class Storm:
         raised = self.folder / "raised"
         yield from [raised.read_text()] if raised.exists() else []
         for stranger in self.strangers:
-            if not stranger.is_well():
+            if not stranger.is_well(stranger.site.name in self.killed):
                 yield f"foreign: {stranger.site.name} {stranger.native_id} was cancelled"
         with open_journal(self.folder / "journal.db") as journal:
             yield from self.of_journal(Client(journal))
-        yield from (self.folder / "complaints").read_text().splitlines() if self.pruned else []
+        yield from (self.folder / "complaints").read_text().splitlines()
         for site in self.sites:
             for name, native_id in site.running() if self.rows else ():
                 if name in self.jobs and not self.is_revived(site, name):
@@ -462,11 +473,17 @@ class Storm:
         """Whether a controller that was killed may have begun a job again whose end it had not written down."""
         ends = [running.plan.job.value("EndTime") for running in self.running if running.row.id == name]
         return site.name in self.killed and all(
-            end is not None and int(str(end)) > self.killed[site.name] - UNSAVED_S for end in ends)
+            end is not None and int(str(end)) > self.killed[site.name][-1] - UNSAVED_S for end in ends)
+
+    def revivals(self, site: Site, runs: Sequence[tuple[str, str, int, int | None, int | None]]) -> int:
+        """How many of these runs a controller has begun again that was killed before it had written down their ends."""
+        return sum(any((before[4] or 0) > killed - UNSAVED_S and run[2] >= int(killed)
+                       for killed in self.killed.get(site.name, ()))
+                   for before, run in pairwise(runs) if before[4] is not None)
 
     def gone(self) -> set[str]:
-        """The names of jobs that were ended when somebody took what had ended out of the journal."""
-        return set((self.folder / "gone").read_text().split()) if self.pruned else set()
+        """Names and keys of jobs that were ended when somebody took what had ended out of the journal."""
+        return set((self.folder / "gone").read_text().split())
 
     def of_journal(self, client: Client, ended: bool = False) -> Iterator[str]:
         """What is wrong of the jobs in the journal; of those of which all of the submission have ended."""
@@ -497,7 +514,8 @@ class Storm:
         native_ids = {run[1] for run in runs}
         records = [record for native_id in native_ids for record in self.records(job.site).get((native_id, name), [])]
         again = max(len(records) - len(native_ids), 0) if job.site.name in self.failing else 0
-        if len(runs) > 1 + job.retried + again and not restarted:
+        revivals = self.revivals(job.site, runs)
+        if len(runs) > 1 + job.retried + again + revivals and not restarted:
             yield f"doubled: {name}: {runs}"
         if not restarted and not job.retried and runs and not own and row.outcome != "skipped":
             yield f"fact: {name} ran as {runs}"
@@ -527,7 +545,7 @@ class Storm:
             yield f"hook: {name} was promised nothing"
         if running.hooks and row.outcome is not None and row.key not in self.keys() and row.outcome != "skipped":
             yield f"hook: {name} of {row.key} is not done"
-        times = job.name not in self.suspended and not (restarted and job.elements)
+        times = job.name not in self.suspended and not (restarted and job.elements) and not revivals
         if times:
             yield from _facts(name, running, own, records)
         if row.outcome is not None:
@@ -575,12 +593,13 @@ def _whole(job: Job, native_id: str | None) -> str:
 
 def _pruned(storm: Storm, client: Client) -> None:
     """Take out what has ended, after a look at whether it is true."""
+    before = time.time() - 1
     complaints = list(storm.of_journal(client, ended=True))
     with open(storm.folder / "complaints", "a", encoding="utf-8") as stream:
         stream.writelines(f"{one}\n" for one in complaints)
     with open(storm.folder / "gone", "a", encoding="utf-8") as stream:
-        stream.writelines(f"{row.id}\n" for row in storm.rows)
-    prune(client.journal, before=time.time() - 1)
+        stream.writelines(f"{row.id} {row.key}\n" for row in storm.rows)
+    prune(client.journal, before=before)
 
 
 def _ask_all(client: Client, wish: str) -> None:
@@ -626,7 +645,7 @@ def _against(name: str, running: Running, records: Sequence[Sequence[str]]) -> I
     others = {one.fact: str(one.other) for one in running.disagreements}
     unbegun = others.get("StartCount") == "0"       # by accounting; the job itself has written that it was
     for place, tag in enumerate(("StartTime", "EndTime")):
-        value, times = document.value(tag), [record[place] for record in records]
+        value, times = document.value(tag), [record[place] for record in records if record[place] != RESCHEDULED]
         known_times = [int(one) for one in times if one.isdecimal()]
         if value is not None and times and not any(abs(int(value) - one) <= 1 for one in known_times) \
                 and tag not in others and not (unbegun and tag == "StartTime") \

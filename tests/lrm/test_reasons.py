@@ -16,7 +16,7 @@ def test_every_executor_has_a_row() -> None:
 
 @pytest.mark.parametrize(("executor", "classes"), [
     ("slurm", "node-failure preempted timeout memory signal"),
-    ("sge", "timeout cpu-limit memory signal launch"),
+    ("sge", "node-failure timeout cpu-limit memory signal launch"),
     ("pbs", "timeout cpu-limit memory signal launch"),
     ("pbs_classic", "timeout cpu-limit memory signal launch"),
     ("lsf", "preempted timeout cpu-limit memory signal launch"),

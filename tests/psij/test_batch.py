@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -39,7 +39,7 @@ from psij import (
 from psij.exceptions import InvalidStateException
 from psij.executors.batch import _command, _lookout, template_function_library
 from psij.executors.batch._command import OutputLimitError, run
-from psij.executors.batch._evidence import Evidence, decide
+from psij.executors.batch._evidence import Evidence, decide, is_of_an_earlier_run
 from psij.executors.batch._files import ExitFile, exit_file, output_tail, starts
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._host import HERE
@@ -652,6 +652,26 @@ def test_told_before_it_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [item.job.status.state for item in items] == [A, A]
 
 
+def test_an_end_of_before_a_job_was_put_back_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulated Slurm put back a job that had just ended; the answer that was under way had its end."""
+    executor, watcher = SlurmJobExecutor(config=JobExecutorConfig(work_directory=tmp_path)), Watcher(("test",))
+    item = Followed(executor, Job(), "1", True)
+    watcher._followed, item.queue, item.ended_at = {item.job: item}, JobStatus(F), 1.0
+
+    def answer(state: str, is_put_back: bool) -> None:
+        def run(_: list[str]) -> str:
+            with watcher.putting_back(item.job) if is_put_back else nullcontext():
+                return f"JOBID|STATE|\n1|{state}|None|1|2|3|1|1|n1|q|normal\n"
+
+        monkeypatch.setattr(executor, "_run_command", run)
+        watcher._poll([item], ["1"])
+
+    answer("FAILED", True)
+    assert [item.queue, item.ended_at] == [None, None]
+    answer("RUNNING", False)
+    assert item.job.status.state is A and not item.wanted
+
+
 def test_many_ends_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with stand_in(slurm, SlurmJobExecutor, tmp_path, monkeypatch, **SLOW) as stand:
         stand.lab.set(wait=3)
@@ -912,6 +932,14 @@ def test_inheritable_descriptors_are_found_without_a_list(place: str, monkeypatc
         os.close(handed_on)
 
 
+def test_a_system_that_closes_all_other_descriptors_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 can ask for it; a list of descriptors is up to a tenth of a second old."""
+    monkeypatch.setattr(_command, "_CLOSE_FROM", 99)
+    monkeypatch.setattr(os, "posix_spawn", lambda *_, file_actions, **__: file_actions)
+    actions: Any = _command._spawned(["/bin/true"], {}, {1: 11})
+    assert actions == [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, 11, 1), (99, 3)]
+
+
 def test_commands_get_three_streams_of_ours_and_nothing_else() -> None:
     """Descriptors that this program has inherited are not theirs, nor the signals that Python ignores; they have their
     streams where this program has closed its own."""
@@ -1058,6 +1086,14 @@ def test_decide(known: Evidence, state: JobState | None, code: int | None, sourc
     assert (status.state, status.exit_code) == (state, code)
     if state.final:
         assert (status.metadata or {})["sources"].get("exit_code") == source
+
+
+@pytest.mark.parametrize(("exit", "starts", "earlier"), [
+    (ExitFile(3, "j", 8.0, 38.0), [8.0, 47.0], True), (ExitFile(3, "j", 47.0, 76.0), [8.0, 47.0], False),
+    (ExitFile(3, "j", 8.0, 38.0), [], False), (ExitFile(3), [8.0, 47.0], False)])
+def test_an_exit_file_of_an_earlier_run(exit: ExitFile, starts: list[float], earlier: bool) -> None:
+    """A script writes one time of its start into both records; one of psij-python writes none into its exit file."""
+    assert is_of_an_earlier_run(exit, starts) is earlier
 
 
 def test_a_job_ends_when_its_cancel_was_accepted_where_nothing_else_tells() -> None:

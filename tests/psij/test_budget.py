@@ -42,19 +42,19 @@ def test_accounting_is_asked_right_after_the_queue(monkeypatch: pytest.MonkeyPat
     """Where jobs end all the time both wait for the same questions: the queue was asked several times in a row, and the
     ends that it showed were told three questions later."""
     now = 1000.0
-    monkeypatch.setattr("psij.executors.batch._budget.time.monotonic", lambda: now)
-    budget = Budget()
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    watcher = _watcher_of_many_jobs()
     asked: list[tuple[str, float]] = []
     while now < 1300.0:
-        of_ends = bool(asked) and asked[-1][0] == "queue"
-        waits = {"queue": budget.wait_s(20.0, 1), "ends": budget.wait_s(20.0, 0 if of_ends else 2)}
+        waits = {"_ends_asked_at": watcher._budget_s(of_ends=True), "_asked_at": watcher._budget_s()}
         name = min(waits, key=waits.__getitem__)
         if waits[name] > 0:
             now += waits[name] + 1e-9
             continue
-        budget.spend()
+        watcher._budget.spend()
+        setattr(watcher, name, now)
         asked.append((name, now))
-    pauses = [after[1] - before[1] for before, after in itertools.pairwise(asked[10:]) if after[0] == "ends"]
+    pauses = [after[1] - before[1] for before, after in itertools.pairwise(asked[10:]) if after[0] == "_ends_asked_at"]
     assert len(pauses) > 30 and max(pauses) < 0.01
 
 
@@ -62,21 +62,26 @@ def test_the_last_ends_of_many_jobs_are_of_the_same_minute(monkeypatch: pytest.M
     """When 20 jobs of 220 were left nobody counted any more, and a minute had 29 questions."""
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
+    watcher = _watcher_of_many_jobs()
+    for _ in range(5):
+        assert watcher._budget_s() == 0
+        watcher._budget.spend()
+    assert watcher._budget_s() > 0
+    watcher._followed.popitem()
+    assert watcher._budget_s() > 0
+    now += 61
+    for _ in range(30):
+        watcher._budget.spend()
+        assert watcher._budget_s() == 0         # of a few jobs
+
+
+def _watcher_of_many_jobs() -> Watcher:
     watcher = Watcher(("x",))
     config = SimpleNamespace(questions_a_minute=20.0)
     one: Any = SimpleNamespace(executor=SimpleNamespace(config=config))
     watcher._interval = 30.0
     watcher._followed = {Job(): one for _ in range(21)}
-    for _ in range(6):
-        assert watcher._budget_s(0) == 0
-        watcher._budget.spend()
-    assert watcher._budget_s(0) > 0
-    watcher._followed.popitem()
-    assert watcher._budget_s(0) > 0
-    now += 61
-    for _ in range(30):
-        watcher._budget.spend()
-        assert watcher._budget_s(0) == 0        # of a few jobs
+    return watcher
 
 
 def test_what_was_spent_while_nobody_counted_is_not_owed() -> None:

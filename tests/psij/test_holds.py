@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from psij import JobAttributes, JobState, JobStatus, SubmitException
+from psij import Job, JobAttributes, JobState, JobStatus, SubmitException
 from psij.executors.batch._terms import DEEDS
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor, BatchSchedulerExecutorConfig
 from sssjob.run.running import executor_of
@@ -106,6 +106,45 @@ def test_what_is_done_is_not_told_once_more(name: str, told: str, done: bool, tm
     executor = executor_of(name, BatchSchedulerExecutorConfig(work_directory=tmp_path))
     assert isinstance(executor, BatchSchedulerExecutor)
     assert executor._order_done(told) is done
+
+
+@pytest.mark.parametrize(("name", "answers", "untold", "failed"), [
+    ("lsf", ["Job <1> is being stopped\nJob <2>: Job has already finished", "Job <3> is being stopped"],
+     ["2", "4"], []),
+    ("lsf", ["Job <2>: Job has already finished"] * 2, ["2", "1", "3", "4"], []),
+    ("lsf", ["Job <2>: Job has already finished", ""], ["2"], []),
+    ("slurm", ["Access/permission denied"], ["1", "2", "3", "4"], []),
+    ("slurm", ["Unable to contact slurm controller"], [], ["1", "2", "3", "4"])])
+def test_what_a_command_for_many_jobs_leaves(name: str, answers: list[str], untold: list[str], failed: list[str],
+                                             tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that its answer names are told alone, but for those to which it was done, and the others together once more;
+    where it speaks of no job, each is told alone if that was a refusal, and none if nobody was there to be asked."""
+    executor = executor_of(name, BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    assert isinstance(executor, BatchSchedulerExecutor)
+    commands = iter(answers)
+
+    def run(command: list[str]) -> str:
+        if out := next(commands):
+            raise subprocess.CalledProcessError(1, command, out)
+        return ""
+
+    monkeypatch.setattr(executor, "_run_command", run)
+    alone, failures = executor._tell_many(["1", "2", "3", "4"], "hold")
+    assert (alone, list(failures)) == (untold, failed) and all(error.transient for error in failures.values())
+
+
+def test_a_job_in_error_is_released_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends the holds of the others would leave it in error."""
+    executor = executor_of("sge", BatchSchedulerExecutorConfig(work_directory=tmp_path))
+    jobs = [a_job("exit 3") for _ in range(3)]
+    for number, job in enumerate(jobs):
+        job._native_id = str(number)
+        job.status = JobStatus(JobState.QUEUED, metadata={"phase": "ERROR"} if number == 1 else {})
+    alone: list[Job] = []
+    monkeypatch.setattr(executor, "_run_command", lambda command: "")
+    monkeypatch.setattr(executor, "_act", lambda job, _: alone.append(job))
+    assert isinstance(executor, BatchSchedulerExecutor) and executor.order_many(jobs, "release") == {}
+    assert alone == [jobs[1]]
 
 
 def test_a_job_that_was_not_submitted_is_refused(manager: Manager, quick: Stand) -> None:

@@ -314,11 +314,27 @@ def reset(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield stand
 
 
-def test_a_stranger_is_never_cancelled(reset: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our job is gone, and its id is another job's: that one runs on, whoever asks, and ours ends by its own record."""
-    monkeypatch.setattr("psij.executors.batch._watch.JUST_MADE_S", 0.0)
-    monkeypatch.setattr("psij.executors.batch.batch_scheduler_executor.JUST_MADE_S", 0.0)
+def submitted_earlier(stand: Stand, job: Job, seconds: float) -> None:
+    """Have a job be older for its executor."""
+    watcher = watcher_of(stand.executor)
+    assert watcher is not None
+    watcher.all_followed()[job].made_at -= seconds
+
+
+def test_a_job_that_the_queue_does_not_list_yet_is_cancelled(reset: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As LSF does, whose bjobs is answered from a copy: a job that is not listed is not gone so soon."""
     job = runs(reset)
+    submitted_earlier(reset, job, 2.0)
+    monkeypatch.setattr("psij.executors.batch._watch.listed", lambda executor, items: {})
+    job.cancel()
+    assert reset.lab.job("1")["canceled"] is True      # type: ignore[index]
+
+
+def test_a_stranger_is_never_cancelled(reset: Stand) -> None:
+    """Our job is gone, and its id is another job's, two seconds after its submission: that one runs on, whoever asks,
+    and ours ends by its own record."""
+    job = runs(reset)
+    submitted_earlier(reset, job, 2.0)
     reset.lab.end("1", 0)
     reset.lab.begin_anew()
     other = reset.lab.stranger()

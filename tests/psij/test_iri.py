@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -224,6 +226,28 @@ def test_answers_too_long_are_not_read(wrong: Wrong, monkeypatch: pytest.MonkeyP
     wrong.answers = [(200, '"' + "x" * 2000 + '"', {})]
     with pytest.raises(SubmitException, match="longer than 1000 bytes"):
         executor(wrong.url, None).list()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
+                                  b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"HTTP/1.1 503 No\r\n\r\n"])
+def test_an_answer_that_comes_byte_by_byte(head: bytes) -> None:
+    """Each piece came in time, and the client waited for as long as they came."""
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        line, _ = server.accept()
+        with line, suppress(OSError):
+            line.sendall(head)
+            while not over.wait(0.05):
+                line.sendall(b"X: y\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        with pytest.raises(SubmitException, match="does not answer: timed out"):
+            Facility(f"http://127.0.0.1:{server.getsockname()[1]}/api", None, 0.3).ask("POST", "jobs")
+        over.set()
+        thread.join()
 
 
 def test_states_stay_while_nothing_is_heard(wrong: Wrong, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psij import Job, JobSpec, JobState, JobStatus, QueueFullException, SubmitException
+from psij import Job, JobAttributes, JobSpec, JobState, JobStatus, QueueFullException, SubmitException
 from psij.executors.batch._array_jobs import (
     MOST_TASKS,
     ArrayLimits,
@@ -199,6 +199,7 @@ def test_numbers(numbers: list[int], text: str) -> None:
     (ArrayLimits(1, 99, 99, lists=False), [1, 2, 4], None, [{1: 1, 2: 2, 3: 4}]),
     (ArrayLimits(1, 99, 99, lists=False), [3, 5, 7], None, [{3: 3, 5: 5, 7: 7}]),
     (ArrayLimits(0, 2, 3, lists=True), [1, 2, 3, 4, 5], None, [{0: 1, 1: 2, 2: 3}, {0: 4, 1: 5}]),
+    (ArrayLimits(0, 9, 3, lists=False, fewest=2), [1, 2, 3, 4], None, [{0: 1, 1: 2}, {0: 3, 1: 4}]),
     (ArrayLimits(0, 2, 3, lists=True), [1, 2, 3, 4, 5], 2, []), (ArrayLimits(0, 9, 10, lists=True), [1], None, [])])
 def test_numbers_that_a_manager_takes(limits: ArrayLimits, indices: list[int], most: int | None,
                                       arrays: list[dict[int, int]]) -> None:
@@ -206,7 +207,7 @@ def test_numbers_that_a_manager_takes(limits: ArrayLimits, indices: list[int], m
     assert [one.indices for one in arrays_of(limits, specs(indices), indices, most)] == arrays
 
 
-@pytest.fixture(params=["slurm", "sge"])
+@pytest.fixture(params=["slurm", "sge", "pbs"])
 def stand(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     manager = MANAGERS[request.param]
     monkeypatch.chdir(tmp_path)         # streams without a folder are written there
@@ -230,9 +231,9 @@ def test_elements_of_one_command(stand: Stand, indices: list[int], tmp_path: Pat
     jobs, array = submitted(stand, indices, "echo $N {0:04d} {0}; exit $(({0} == 3 ? 7 : 0))")
     assert [ended(job).exit_code for job in jobs] == [7 if n == 3 else 0 for n in indices]
     assert [(tmp_path / f"out-{n:03d}").read_text() for n in indices] == [f"{n} {n:04d} {n}\n" for n in indices]
-    separator = "_" if stand.executor.name == "slurm" else "."
-    assert [job.native_id for job in jobs] == [f"1{separator}{number}" for number in array.indices]
-    assert len(stand.lab.calls("sbatch" if separator == "_" else "qsub")) == 1
+    form = {"slurm": "1_{}", "sge": "1.{}", "pbs": "1[{}].head"}[stand.executor.name]
+    assert [job.native_id for job in jobs] == [form.format(number) for number in array.indices]
+    assert len(stand.lab.calls("sbatch" if stand.executor.name == "slurm" else "qsub")) == 1
     facts = [job.status.metadata or {} for job in jobs]
     assert all(one["end_time"] >= one["start_time"] and one["starts"] == 1 for one in facts)
     until = time.monotonic() + 60
@@ -244,22 +245,36 @@ def test_elements_of_one_command(stand: Stand, indices: list[int], tmp_path: Pat
 def test_an_element_is_ended_and_held_alone(stand: Stand) -> None:
     stand.lab.set(wait=600)
     jobs, _ = submitted(stand, [1, 2, 3], "sleep 600 # {0}")
-    stand.executor.hold(jobs[0])
-    assert [job["held"] for job in stand.lab.jobs()] == [True, False, False]
-    stand.executor.release(jobs[0])
+    if stand.executor.name == "pbs":            # qhold takes whole arrays only
+        with pytest.raises(SubmitException, match="Invalid request"):
+            stand.executor.hold(jobs[0])
+    else:
+        stand.executor.hold(jobs[0])
+        assert [job["held"] for job in stand.lab.jobs()] == [True, False, False]
+        stand.executor.release(jobs[0])
     stand.executor.cancel(jobs[1])
     assert ended(jobs[1]).state is X
     assert [job["held"] or job["canceled"] for job in stand.lab.jobs()] == [False, True, False]
     assert stand.executor.cancel_many(jobs) == {} and [ended(job).state for job in jobs] == [X, X, X]
 
 
+def test_elements_of_pbs_that_are_held_are_jobs_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are released one by one, and qrls takes whole arrays only."""
+    with quick_stand(MANAGERS["pbs"], tmp_path, monkeypatch) as stand:
+        held = specs([1, 2])
+        for spec in held:
+            spec.attributes = JobAttributes(custom_attributes=stand.executor.hold_attributes())
+        assert (len(stand.executor.arrays(held, [1, 2])), len(stand.executor.arrays(specs([1, 2]), [1, 2]))) == (0, 1)
+
+
 def test_an_answer_that_was_lost(stand: Stand) -> None:
     """The array is found by its tag, and its elements by their numbers in it."""
+    words = {"slurm": "sbatch: error: Socket timed out", "sge": "answer list", "pbs": "qsub: End of File"}
     stand.lab.fault("sbatch" if stand.executor.name == "slurm" else "qsub", after=True, exit=1,
-                    stderr="sbatch: error: Socket timed out" if stand.executor.name == "slurm" else "answer list")
+                    stderr=words[stand.executor.name])
     stand.lab.set(wait=1)
     jobs, array = submitted(stand, [2, 3])
-    assert stand.executor.native_id_of(array.tag) == "1"
+    assert stand.executor.native_id_of(array.tag) == ("1[].head" if stand.executor.name == "pbs" else "1")
     assert [ended(job).exit_code for job in jobs] == [0, 7]
 
 
@@ -274,6 +289,11 @@ def test_a_full_queue_refuses_all(stand: Stand) -> None:
 def test_an_answer_that_names_no_array(stand: Stand) -> None:
     """An array that is answered as a job, or cut off, is looked for; a job that is answered as an array is refused."""
     executor = stand.executor
+    if executor.name == "pbs":
+        assert executor.array_id_from_submit_output("12[].head\n") == "12[].head"
+        for out in ("12.head\n", "12[3].head\n", ""):
+            with pytest.raises((ValueError, SubmitException)):
+                executor.array_id_from_submit_output(out)
     if executor.name == "sge":
         assert executor.array_id_from_submit_output("12.1-9:2\n") == "12"
         for out in ("12\n", "12.1-9\n", "12.1-9:2\n13.1-9:2\n", ""):
@@ -295,7 +315,7 @@ def test_elements_of_a_process_that_is_gone(stand: Stand) -> None:
         other.expect(one, Identity(frozenset((job.id, array.tag))))
         other.attach(one, str(job.native_id))
     assert [ended(one).exit_code for one in again] == [0, 7]
-    assert all((one.status.metadata or {})["starts"] == 1 for one in again)
+    assert all((one.status.metadata or {}).get("starts", 1) == 1 for one in again)      # PBS tells of several only
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -307,7 +327,7 @@ def test_an_element_of_another_array_of_that_number(stand: Stand, own: bool) -> 
         for row in stand.lab.jobs():
             other = "11111111-2222-4333-8444-5555ffffffff"
             stand.lab.update(row["number"], comment=f"sssjob:{other}", context=f"sssjob={other}",
-                             command=f"/x/{other}.job")
+                             command=f"/x/{other}.job", variables=f"SSSJOB_ID={other}")
     other_client = type(stand.executor)(config=stand.executor.config)
     again = Job()
     again._id = jobs[1].id

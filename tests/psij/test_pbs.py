@@ -50,6 +50,25 @@ def test_recorded_queue(name: str) -> None:
         "node_count": 1, "processors": 2}
 
 
+@pytest.mark.parametrize("name", ["qstat-t-f.json", "qstat-t-f.txt"])
+def test_recorded_arrays(name: str) -> None:
+    """Elements of an array that is held are held, and what the comment of an array that has begun says is no reason why
+    its elements wait."""
+    statuses = PBSJobExecutor().parse_status_output(0, recorded(name))
+    assert {key: (status.state, status.exit_code, (status.metadata or {}).get("phase"), status.message)
+            for key, status in statuses.items()} == {
+        "7[].head": (A, None, None, None), "7[1].head": (F, 7, None, None), "7[3].head": (A, None, None, None),
+        "7[5].head": (A, None, None, None), "7[7].head": (Q, None, None, None), "7[9].head": (Q, None, None, None),
+        "8[].head": (Q, None, "HELD", None), "8[1].head": (Q, None, "HELD", None), "8[2].head": (Q, None, "HELD", None)}
+
+
+@pytest.mark.parametrize(("ids", "asks"), [([], False), (["12[].head", "13.head"], False), (["12[3].head"], True)])
+def test_elements_are_listed_where_one_is_followed(ids: list[str], asks: bool) -> None:
+    executor = PBSJobExecutor()
+    assert ("-t" in executor.get_status_command(ids)) is asks
+    assert (executor.dependency_attributes({"ok": ["1.head", *ids]}) is None) is asks      # depend knows no elements
+
+
 def test_recorded_suspended_and_rerun() -> None:
     statuses = PBSJobExecutor().parse_status_output(0, recorded("qstat-susp.json"))
     assert (statuses["37.head"].state, (statuses["37.head"].metadata or {})["phase"]) == (A, "SUSPENDED")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from psij import Job, JobAttributes, JobSpec, JobState, ResourceSpecV1
+from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+from psij.executors.batch.pbs import PBSJobExecutor
 from psij.executors.batch.pbs_classic import PBSClassicJobExecutor
 from sssjob.templates.quoting import pbs
+from tests.fakes.pbs import server_table
 from tests.psij.batch_support import Stand, a_job, ended, known, refusal
 from tests.psij.managers import MANAGERS
 
@@ -69,6 +73,20 @@ def test_xml() -> None:
     for text in ("<Data>", "<Data><Job><Job_Id>1</Job_Id>", '<!DOCTYPE x [<!ENTITY e "x">]><Data>&e;', "welcome\n"):
         with pytest.raises(ValueError):
             PBSClassicJobExecutor().parse_status_output(0, text)
+
+
+@pytest.mark.parametrize(("out", "notices", "running", "empty"), [
+    ("", "", 1, True), ("welcome\n", "welcome\n", 1, True), ("Warning: tokens expire\n", "", 0, True),
+    ("pbs_iff: cannot read credentials\n", "", 1, False), ("welcome\nqstat: Busy\n", "welcome\n", 1, False),
+    (XML.format(state="R", more="")[9:] + "\n", "", 1, False), ("    job_state = R\n\n", "", 1, False)])
+def test_no_jobs(monkeypatch: pytest.MonkeyPatch, out: str, notices: str, running: int, empty: bool) -> None:
+    """Words without jobs are no queue without jobs unless the server counts none, or its table comes with them too: a
+    job in a damaged answer was canceled on request, without a qdel."""
+    for executor in PBSClassicJobExecutor(), PBSJobExecutor():
+        executor._form = 1
+        monkeypatch.setattr(executor, "_ask", lambda command: (0, f"{notices}{server_table(running)}\n"))
+        with nullcontext() if empty else pytest.raises(ValueError, match="gave no jobs"):
+            assert executor._seen(0, out, LastAnswer(["7.head"])) == {}
 
 
 # --- on the stand-in -------------------------------------------------------------------------------------------------

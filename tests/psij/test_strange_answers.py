@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from psij import JobStatus
+from psij import JobState, JobStatus
 from psij.executors.batch._followed import LastAnswer
 from psij.executors.batch._identity import Identity, Whose
 from psij.executors.batch._sound import sound
@@ -169,6 +169,20 @@ def _damaged(out: str) -> Iterator[tuple[str, str]]:
     yield "each line twice", "".join(line * 2 for line in out.splitlines(keepends=True))
     for odd_json in ('"x"', "{}", "[1]", "true", "1e400", "9" * 30):
         yield f"numbers are {odd_json}", re.sub(r"(?<=: )[\d.]+(?=[,}])", odd_json, out)
+
+
+def test_what_no_job_can_have_is_left_out() -> None:
+    """A time counts up to 27 hours before the intent and after the present, for a clock may be set to another zone; so
+    do those of attempts."""
+    since = 1.7e9
+    near, early, far = since - 26 * 3600, since - 28 * 3600, since + 28 * 3600
+    facts = {"submit_time": near, "start_time": early, "end_time": far - 7200, "processors": -1, "nodes": [],
+             "attempts": [{"start_time": early, "starts": 1, "why": "\udcff"}]}
+    status, odd = sound(JobStatus(JobState.ACTIVE, time=far, metadata=facts), Identity(since=since), since)
+    attempts = [{"starts": 1, "why": "\ufffd"}]
+    assert status.metadata == {"submit_time": near, "end_time": far - 7200, "attempts": attempts}
+    assert odd == [f"start_time {early} is no time of it"] and status.time == since
+    assert sound(JobStatus(JobState.FAILED, metadata={"end_time": far}), None, since)[0].metadata == {}
 
 
 def test_an_answer_in_another_form_lists_nobody(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from psij.executors.batch._followed import Followed, LastAnswer
 from psij.executors.batch._news import is_behind
 from psij.executors.batch._reasons import Reasons
 from psij.executors.batch._tidying import tell_output
+from psij.executors.batch.flux import FluxJobExecutor
 from psij.executors.batch.slurm import SlurmJobExecutor
 from psij.job import Job, JobNewsCallback
 from sssjob.lrm import flux, lsf, pbs, sge, slurm, waits
@@ -202,6 +203,24 @@ def test_a_signal_is_told_in_plain_words(words: str, code: int, shown: str, tmp_
     status = JobStatus(JobState.FAILED, message=f"exit code {code}", exit_code=code, metadata={})
     tell_output(executor, item, status)
     assert status.message == ": ".join(filter(None, (f"exit code {code}", shown)))
+
+
+@pytest.mark.parametrize(("words", "shown"), [
+    ("Nov 28 01:46:26.536297 UTC 2026 broker.err[0]: rc2.0: /tmp/flux-O0fvSn/jobtmp-0-f838/script Exited (rc=3) 2.2s",
+     "exit code 3"),
+    ("/s: line 3: mytool: command not found\nNov 28 01:47:45.268790 UTC 2026 broker.err[0]: rc2.0: /tmp/x/script Alarm "
+     "clock (rc=142) 8.5s", "exit code 3: /s: line 3: mytool: command not found"),
+    ("Nov 28 01:47:45.26 UTC 2026 broker.err[0]: quorum delayed: waiting for node2", "exit code 3: Nov 28 01:47:45.26 "
+     "UTC 2026 broker.err[0]: quorum delayed: waiting for node2")])
+def test_that_a_script_has_ended_is_no_reason_of_its_failure(words: str, shown: str, tmp_path: Path) -> None:
+    """A real broker of Flux 0.88 says so in the output of each script that fails."""
+    executor = FluxJobExecutor()
+    executor.work_directory = tmp_path
+    item = Followed(executor, Job(), "5", True)
+    executor._aux_path("5", ".out", item.tag).write_text(f"{words}\n_PSIJ_SCRIPT_DONE\n")
+    status = JobStatus(JobState.FAILED, message="exit code 3", exit_code=3, metadata={})
+    tell_output(executor, item, status)
+    assert status.message == shown
 
 
 # --- what is read of an answer

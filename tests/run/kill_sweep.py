@@ -2,8 +2,9 @@
 
 ``python -m tests.run.kill_sweep EXECUTOR ACTION STEP FIRST FOLDER``: EXECUTOR is slurm, sge (stand-ins; with a + the
 real ones, whose commands are on the path) or local, ACTION submit, run, retry (submit a job that fails at its first
-attempt), array (submit one of three elements), route (slurm refuses a job, which goes to sge then), reroute (it waits
-too long at slurm, and is moved to sge) or parts (of a group one job is refused by slurm, another goes to sge); every
+attempt), array (submit one of three elements), room (submit three jobs to a queue that takes one at a time), route
+(slurm refuses a job, which goes to sge then), reroute (it waits too long at slurm, and is moved to sge) or parts (of a
+group one job is refused by slurm, another goes to sge); every
 STEP-th line that the client executes in sssjob.run and psij.executors is one at which it is killed (SIGKILL). For each
 a JSON line: the line's number, where it is, and what was found afterwards. Lines of threads count where these stage
 files or do what is wanted at ends. With a STEP of 0 or below, only those lines count before which the client has
@@ -42,6 +43,7 @@ from tests.fakes import lab, sge, slurm
 
 __all__ = ["ARRAY", "CONFIG", "GROUP", "HOOK", "RETRY", "main", "prepared", "sweep", "truth"]
 
+SETTLED_S = 150      # until all has ended at the latest: commands that nobody answers take 20 s, on a busy machine more
 _LANES = 6 if os.environ.get("SSSJOB_SOAK") == "1" else 1      # the short sweeps run beside each other
 _FAKES = {"slurm": slurm, "sge": sge}
 _TRACED = (os.path.dirname(local.__file__), os.path.dirname(str(sys.modules["sssjob.run"].__file__)))
@@ -76,10 +78,14 @@ RETRY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
 ARRAY = """<Job><Id>one</Id><Executable>/bin/sh</Executable>
 <Arguments>-c 'echo $SGE_TASK_ID >> ran; test $SGE_TASK_ID != 2 || exit 3'</Arguments><Environment export='true'/>
 <Extension type='Scheduler' name='Array'>0-4:2</Extension></Job>"""
+#: Jobs of which a queue takes one after another.
+ROOM = "".join(("<JobGroup><Id>g</Id>", *(f"""<Job><Id>{name}</Id><Executable>/bin/sh</Executable>
+<Arguments>-c 'echo {name} >> ran'</Arguments><Environment export='true'/></Job>"""
+                   for name in ("one", "two", "three")), "</JobGroup>"))
 #: A job that goes to one of two sites.
 ROUTED = """<Job><Id>one</Id><Queue>{}</Queue><Executable>/bin/sh</Executable>
 <Arguments>-c 'echo one >> ran'</Arguments><Environment export='true'/></Job>"""
-_DOCUMENTS = {"retry": RETRY, "array": ARRAY}
+_DOCUMENTS = {"retry": RETRY, "array": ARRAY, "room": ROOM}
 #: Action -> the queue of the first site, and seconds that the job may wait there.
 _ROUTES: dict[str, tuple[str, float | None]] = {"route": ("nosuch", None), "reroute": ("batch", 0.3),
                                                 "parts": ("nosuch", None)}
@@ -119,7 +125,7 @@ def _route(client: Client, action: str, folder: Path) -> None:
 
 def _finished(client: Client) -> bool:
     """Whether a document that was on its way has come to its end; the next client does what is left to do."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + SETTLED_S
     while time.monotonic() < until:
         client.look([client.journal.entry(number) for number in client.journal.unclosed()])
         if not routing.open_routes(client.journal) and not client.journal.unfinished():
@@ -151,7 +157,7 @@ def _act(executor: str, action: str, folder: Path) -> None:
         made.owned = True
         engine = Engine([made], client.findings, client.progress)
         engine.follow(lambda: made.ended)
-    elif action == "retry":
+    elif action in ("retry", "room"):
         client.wait(["@1"], 60)
 
 
@@ -248,6 +254,8 @@ def _point(executor: str, action: str, count: int, effects: bool, folder: Path) 
     prepared(executor, folder)
     if action in _ROUTES:
         _second_site(folder)
+    if action == "room":
+        lab.Lab(folder / "lab").set(most=1)
     read, write = os.pipe()
     _in_child(lambda: _killed_at(count, lambda: _act(executor, action, folder), write, effects))
     lines, where = json.loads(os.read(read, 1000))
@@ -257,7 +265,7 @@ def _point(executor: str, action: str, count: int, effects: bool, folder: Path) 
     if accepted and action in _ROUTES:
         ended = _finished(client)
     elif accepted:
-        _, ended = client.wait(["@1"], 60)
+        _, ended = client.wait(["@1"], SETTLED_S)
         until = time.monotonic() + 30
         while client.journal.unkept() and time.monotonic() < until:     # by the process that looks after local jobs
             time.sleep(0.05)

@@ -171,7 +171,10 @@ def test_elements_that_differ_by_more_go_alone(managed: Desk) -> None:
     """What is staged is brought for each of them; one that is held already goes when it is released."""
     (managed.folder / "data").write_text("x")
     staged = "<Extension type='PSIJ' name='StageIn'>{\"source\": \"data\", \"target\": \"there/data\"}</Extension>"
-    managed.submit(shell("cat there/data >> ran", array("1-3"), staged))
+    findings = Findings()
+    managed.submit(shell("cat there/data >> ran", array("1-3"), staged), findings=findings)
+    assert [f.message for f in findings if "one by one" in f.message] == [
+        "a: its elements are submitted one by one: each has files that are staged"]
     assert set(managed.wait("a").values()) == {("done", 0)} and submissions(managed) == 3
 
 
@@ -194,14 +197,15 @@ def test_a_cap_parts_an_array(managed: Desk) -> None:
 
 
 def test_a_full_queue_takes_as_many_elements_as_it_has_room_for(managed: Desk) -> None:
-    """Refused as an array they are offered one by one, until one is refused alone; the others wait for the same pause,
-    however many they are. Grid Engine counts an array as one job."""
+    """Refused as an array, one is offered, then twice as many each time, then half as many; the others wait for the
+    same pause, however many they are. With one command each, room for nine took eleven. Grid Engine counts an array as
+    one job."""
     assert managed.lab is not None
-    most = 3 if managed.executor == "slurm" else 0
+    most, commands = (9, 8) if managed.executor == "slurm" else (0, 2)
     managed.lab.set(most=most)
-    managed.submit(shell(until_there(), array("1-12")))
-    waiting = [n for n in range(1, 13) if managed.job(f"a_{n}").held_for is not None]
-    assert waiting == list(range(most + 1, 13)) and submissions(managed) == 1 + most + 1
+    managed.submit(shell(until_there(), array("1-20")))
+    waiting = [n for n in range(1, 21) if managed.job(f"a_{n}").held_for is not None]
+    assert waiting == list(range(most + 1, 21)) and submissions(managed) == commands
     managed.lab.set(most=None)
     (managed.folder / "go").touch()
     assert set(managed.wait("a").values()) == {("done", 0)}

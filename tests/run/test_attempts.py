@@ -182,7 +182,9 @@ def test_a_class_that_the_manager_cannot_tell_is_refused(slurm: Desk, tmp_path: 
     assert slurm.refused(shell("true", retry("nonsense"))) == [("SSS426", "Extension")]
     (tmp_path / "sge").mkdir()
     with desk_on("sge", tmp_path / "sge", monkeypatch) as other:
-        assert other.refused(shell("true", retry("node-failure"))) == [("SSS602", "Extension")]
+        assert other.refused(shell("true", retry("preempted"))) == [("SSS602", "Extension")]
+        told = other.run(shell("true", "<Memory>100</Memory>", retry("memory:Memory*2"))).findings
+        assert [f.severity for f in told if "Retry names memory: Grid Engine refuses" in f.message] == ["info"]
 
 
 def test_what_a_job_says_counts_and_not_the_defaults_of_its_group() -> None:
@@ -237,6 +239,19 @@ def test_use_of_all_attempts_is_counted() -> None:
     assert [p.text for p in job.all("Extension") if p.get("name") == "Attempt"] == [
         "native=7 start=10 end=70 state=TIMEOUT nodes=n1 retry=timeout",
         "native=8 start=100 end=130 exit=0 state=COMPLETED nodes=n2"]
+
+
+def test_an_attempt_of_which_nobody_knows_its_end_leaves_no_sum() -> None:
+    """Grid Engine knows of no start of a job whose node died: a client that looked an hour later charged that hour."""
+    first = Seen(started=10.0, status=JobStatus(JobState.FAILED, 3600.0, None, None, {
+        "reason": "node-failure", "starts": 1, "others": {"starts": {"qacct": 0}}}))
+    job, alone = Job(), Job()
+    record(alone, [first])
+    record(job, together([Attempt("node-failure", (first,))], [
+        ended(None, 0, JobState.COMPLETED, start_time=4000, end_time=4030, wall_seconds=30)]))
+    assert (alone.value("EndTime"), job.value("EndTime"), job.value("StartCount")) == (None, 4030, 2)
+    assert [block.first("Duration") for each in (alone, job) for block in each.containers("Delivered")] in (
+        [None], [None, None])
 
 
 def test_an_attempt_that_was_refused_leaves_the_facts_of_the_one_before() -> None:

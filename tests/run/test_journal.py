@@ -248,6 +248,31 @@ def test_a_full_disk_is_told_in_these_words_and_what_is_there_can_be_read(tmp_pa
         assert is_full(caught.value) and [row.id for row in opened.rows()] == ["a"]
 
 
+def test_a_journal_that_can_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no client has it open there is no write-ahead log, which cannot be made either; what nobody can write is
+    refused in words."""
+    path = tmp_path / "j.db"
+    open_journal(path).close()
+    with open_journal(path) as writing, monkeypatch.context() as patch:
+        entry(writing, "a")
+        patch.setattr(storage, "_is_read_only", lambda path: True)
+        with open_journal(path) as reading:
+            assert [row.id for row in reading.rows()] == ["a"]
+    names = {file.name for file in tmp_path.iterdir()}
+    monkeypatch.setattr(storage, "_is_read_only", lambda path: True)
+    with open_journal(path) as reading:
+        assert [row.id for row in reading.rows()] == ["a"]
+        with pytest.raises(AccessError, match="it is on a file system that can only be read"):
+            entry(reading, "b")
+    assert {file.name for file in tmp_path.iterdir()} == names
+    with sqlite3.connect(path) as older:
+        older.execute("PRAGMA user_version = 7")
+    older.close()
+    path.with_name("j.db-wal").unlink(missing_ok=True)
+    with pytest.raises(AccessError, match="version 7 on a read-only file system; this sssjob reads version 8"):
+        open_journal(path)
+
+
 @pytest.mark.parametrize(("mounts", "network"), [
     ("/dev/sda / ext4 rw 0 0\n", False), ("/dev/sda / ext4 rw 0 0\nsrv:/h /home nfs4 rw 0 0\n", True),
     ("srv:/h /home nfs4 rw 0 0\n/dev/sdb /home/me ext4 rw 0 0\n", False), ("o /home lustre rw 0 0\n", True),

@@ -36,6 +36,7 @@ OTHERS: dict[str, tuple[list[list[Any]], tuple[str, ...], int]] = {
     "route": ([["one", "failed", None], ["one", "done", 0]], ("one",), 1),
     "reroute": ([["one", "canceled", None], ["one", "done", 0]], ("one",), 1),
     "parts": ([["one", "done", 0], ["one", "failed", None], ["two", "done", 0]], ("one", "two"), 2),
+    "room": ([["one", "done", 0], ["three", "done", 0], ["two", "done", 0]], ("one", "three", "two"), 3),
     "array": ([["one_0", "done", 0], ["one_2", "failed", 3], ["one_4", "done", 0]], ("0", "2", "4"), 3)}
 
 
@@ -79,7 +80,8 @@ def test_killed_now_and_then(tmp_path: Path, executor: str, action: str) -> None
 @SOAK
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("executor", "action"), [*KINDS, ("sge", "run"), ("sge", "retry"), ("local", "array")])
+@pytest.mark.parametrize(("executor", "action"), [*KINDS, ("sge", "run"), ("sge", "retry"), ("local", "array"),
+                                                  ("slurm", "room"), ("sge", "room")])
 def test_killed_before_everything_that_others_can_see(tmp_path: Path, executor: str, action: str) -> None:
     """Forty to a hundred points, which stand for all of the thousands of lines between them."""
     check(swept(executor, action, 0, 1, tmp_path / "sweep", 800), action)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from sssjob.run.journal import Entry, Journal, open_journal
 from sssjob.run.pruning import Pruned, prune
 from sssjob.run.routing import begin
 from sssjob.run.rows import Row
+from sssjob.run.standing import Running
 from sssjob.run.whereabouts import Whereabouts
 from tests.run.support import desk_on, shell
 
@@ -129,6 +131,21 @@ def test_what_goes_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
             "-: SSS602 warning @1 was taken out of the journal by another client: how its jobs ended is not known"]
         assert not entries[0].folder.exists()
         desk.client().cancel(["b"], 30)
+
+
+def test_one_that_goes_the_moment_it_has_ended_was_waited_for(shelf: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited for it has its end; "there is no job" was all that was said."""
+    add(shelf, "a", 10.0)
+    finish = Client.finish
+
+    def late(client: Client, *words: Any) -> tuple[list[Running], bool]:
+        finished = finish(client, *words)
+        assert prune(shelf).submissions == 1
+        return finished
+
+    monkeypatch.setattr(Client, "finish", late)
+    jobs, ended = Client(shelf).wait(["@1"])
+    assert ended and [job.row.key for job in jobs] == ["@1.1"]
 
 
 def test_one_that_goes_while_it_is_read_is_no_damage(shelf: Journal) -> None:

@@ -235,6 +235,7 @@ def test_broken_bytes_and_odd_times_of_an_answer_keep_no_end_back(slurm: Desk) -
     assert slurm.wait("b", "a") == {"b": ("failed", None), "a": ("failed", 3)}
     job = slurm.job("a")
     assert job.seen[0].started is not None and abs(job.seen[0].started - time.time()) < 100
+    assert "queue" not in job.seen[0].known         # neither source has it in whole letters
     assert job.not_its_own == ["left out, as about another job: sacct says that start_time 86400.0 is no time of it"]
 
 

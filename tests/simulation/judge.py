@@ -375,7 +375,8 @@ def _left_behind(world: World, running: Any, natives: dict[str, _Made], own_tags
         return
     texts = [p.get("name") for p in job.all("Extension") if p.get("type") == "PSIJ"]
     message = str(job.value("StatusMessage") or "")
-    if "StageOut" not in texts or message.startswith("stage-out: ") or "while files were staged out" in message:
+    if "StageOut" not in texts or message.startswith("stage-out: ") or any(
+            words in message for words in ("; stage_out: ", "while files were staged out")):
         return
     ran = {tag for tag in own_tags for _, native in natives.get(tag, ()) if native.state in ("COMPLETED", "FAILED")
            and not native.signal}

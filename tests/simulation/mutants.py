@@ -215,8 +215,8 @@ MUTANTS = (
     Mutant("statuses are not written down", _losing("status")),
     Mutant("an end is made up of a job that nobody knows", _decided(_made_up)),
     Mutant("the end of a lost job is when it was given up",
-           {"sssjob.run.facts._end_of": lambda part: part.known.get(
-               "end_time", part.status.time if part.status else None)}),
+           {"sssjob.run.seen.Seen.ended_at": property(lambda part: part.known.get(
+               "end_time", part.status.time if part.status else None))}),
     Mutant("what accounting calls running runs for ever", _decide(lambda known: replace(known, runaway=False))),
     Mutant("one answer without a job is its end",
            _decide(lambda known: replace(known, records={}, waited_s=1e9, missed=2))),

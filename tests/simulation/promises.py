@@ -72,9 +72,9 @@ def of_group(submission: Submission, history: Sequence[Event]) -> Iterator[str]:
     jobs = submission.jobs
     failed = {job.number for job in jobs if job.plan.fail_fast and job.outcome is not None
               and job.outcome.word == "failed"}
-    told = {event.job for event in history if event.kind == "ended" and event.data["word"] == "failed"}
+    seemed = any(event.kind == "ended" and event.data["word"] == "failed" for event in history)  # told late
     for event in history:
-        if event.kind == "group" and not failed | told:         # accounting may say later that it was cancelled
+        if event.kind == "group" and not (failed or seemed):
             yield f"group: @{_number(submission)} was ended without a failure"
     fatal = {number for number in failed if not any(
         number in need.on and need.condition != "OnSuccess" for job in jobs for need in job.plan.needs)}

@@ -38,7 +38,7 @@ class Agenda(ABC):
         self._pause = 0.0
         self._interval = 0.0                            # the shortest of the configured intervals
         self._took = 0.0
-        self._asked_at = 0.0
+        self._asked_at = self._ends_asked_at = 0.0      # monotonic times of the last questions to queue and accounting
         self._outage = Outage()
         self._budget = Budget()
         self._many_at = float("-inf")                   # monotonic time when more than a few jobs were followed last
@@ -72,12 +72,12 @@ class Agenda(ABC):
             return True
 
     @contextmanager
-    def canceling(self, job: Job) -> Iterator[None]:
-        """While a cancel command runs: an end is not judged before it is known whether it was ours."""
+    def canceling(self, job: Job, wanted: bool = True) -> Iterator[None]:
+        """While a cancel command runs: an end is not judged before it is known whether it was ours. wanted: the end."""
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:
-                followed.wanted = True
+                followed.wanted |= wanted
                 followed.canceling += 1
         try:
             yield
@@ -96,6 +96,21 @@ class Agenda(ABC):
                 followed.cancels += 1
                 followed.gone, followed.unbegun = gone, unbegun
         self.hurry(job)
+
+    @contextmanager
+    def putting_back(self, job: Job) -> Iterator[None]:
+        """While a command runs that puts a job back into the queue. What was asked before the answer to that, and an
+        end that was seen before, are of the run that is over: some managers put back jobs that have ended too."""
+        with self.canceling(job, wanted=False):
+            yield
+        with self._changed:
+            followed = self._followed.get(job)
+            if followed is not None:
+                followed.put_back_at, followed.ended_at = time.monotonic(), None
+                self._ending.pop(job, None)
+                if followed.queue is not None and followed.queue.state.final:
+                    followed.queue = None
+                    self._states.forget(followed.native_id)
 
     def all_followed(self) -> dict[Job, Followed]:
         """What is followed, without the lock, which a thread that is gone may hold."""
@@ -169,9 +184,12 @@ class Agenda(ABC):
     def _earliest(self, delay_s: float) -> float:
         return max(time.monotonic() + delay_s, self._asked_at + min(_SHARE * self._took, self._interval))
 
-    def _budget_s(self, kept: int) -> float:
-        """Seconds until the resource manager may be asked again; the ends of a few jobs are told at once. kept: how
-        many questions are left for the other thread."""
+    def _budget_s(self, of_ends: bool = False) -> float:
+        """Seconds until the queue, or accounting for ends, may be asked again; the ends of a few jobs are told at once.
+
+        Each leaves questions for the other thread: accounting is asked right after the queue; then it is the turn of
+        the queue, and of what follows that."""
+        kept = 1 if not of_ends else 0 if self._asked_at > self._ends_asked_at else 2
         now = time.monotonic()
         if len(self._followed) > _FEW:
             self._many_at = now

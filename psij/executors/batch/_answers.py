@@ -50,9 +50,15 @@ def readable(command: str, entries: Iterable[T], is_job: Callable[[T], object]) 
     return jobs
 
 
+_IN_BRACKETS = re.compile(r"(\d+)\[\d*\](.*)", re.ASCII)
+
+
 def array_id(native_id: str) -> str:
-    """The id of the array that ``12_3``, ``12_[4-9%2]`` or ``12.3`` is an element of; any other id as it is."""
-    return re.split(r"[_.\[]", native_id, maxsplit=1)[0]
+    """The id of the array that ``12_3``, ``12_[4-9%2]``, ``12.3`` or ``12[3].host`` (``12[].host``) is an element of;
+    any other id as it is."""
+    if (in_brackets := _IN_BRACKETS.fullmatch(native_id)) is not None:
+        return f"{in_brackets[1]}[]{in_brackets[2]}"
+    return re.split(r"[_.]", native_id, maxsplit=1)[0]
 
 
 def by_tag(shown: Iterable[tuple[str, str]], age: Callable[[str], Any]) -> dict[str, list[str]]:

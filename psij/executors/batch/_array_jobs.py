@@ -39,13 +39,14 @@ class ArrayLimits:
     """What a resource manager takes as one array.
 
     first, last: the least and the greatest number of an element. most: elements of one array. lists: the numbers may be
-    any; else they have to be a single range.
+    any; else they have to be a single range. fewest: elements of one array.
     """
 
     first: int
     last: int
     most: int
     lists: bool
+    fewest: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def arrays_of(limits: ArrayLimits, specs: Sequence[JobSpec], indices: Sequence[i
             and (limits.lists or len(_ranges(indices)) == 1))
     size = len(indices) if fits else min(limits.most, limits.last - limits.first + 1)
     chunks = [indices[start:start + size] for start in range(0, len(indices), size)]
+    if (missing := limits.fewest - len(chunks[-1])) > 0 and len(chunks) > 1:
+        chunks[-2:] = chunks[-2][:-missing], [*chunks[-2][-missing:], *chunks[-1]]
     if most is not None and len(chunks) > 1:
         return []
     return [JobArray(whole_tag(str(uuid.uuid4())),

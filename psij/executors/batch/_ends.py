@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from psij.executors.batch._evidence import Evidence, decide, is_earlier
+from psij.executors.batch._evidence import Evidence, decide, is_of_an_earlier_run, is_stale
 from psij.executors.batch._files import exit_file, node_names, starts
 from psij.executors.batch._followed import Followed
 from psij.executors.batch._news import add_nodes, add_starts
@@ -40,11 +40,13 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
         return None
     executor, host = item.executor, item.executor.host
     end = exit_file(executor._aux_path(item.native_id, ".ec", item.tag), item.tag, host)
-    if end is not None and item.tag is None and is_earlier(end, (*records.values(), item.queue)):
+    if end is not None and item.tag is None and is_stale(end, (*records.values(), item.queue)):
         item.left_out["the exit file of that number is older than its submission"] = None
         end = None
     ours = item.tag or (end.job_id if end is not None else None)
     began = starts(executor._aux_path(item.native_id, ".start", ours), ours, host) if ours is not None else []
+    if end is not None and is_of_an_earlier_run(end, began):
+        end = None
     item.starts, item.recorded = max(item.starts, len(began)), began[-1] if began else item.recorded
     is_ended = end is not None or any(record.state.final for record in records.values())
     before_s = item.missing_before_s if heard and not is_ended and _is_missing(item, now) else 0.0

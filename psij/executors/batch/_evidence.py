@@ -9,7 +9,7 @@ sources say instead is kept under ``others``; nothing here judges whether it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,12 +97,18 @@ def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus 
     return None
 
 
-def is_earlier(exit: ExitFile, statuses: Iterable[JobStatus | None]) -> bool:
+def is_stale(exit: ExitFile, statuses: Iterable[JobStatus | None]) -> bool:
     """Whether an exit file was written before a job was submitted, as far as statuses tell when that was: of a job
     whose tag is not known the name of the file says only the native id, which may have come round."""
     submitted = [time for status in statuses if status is not None
                  and isinstance(time := (status.metadata or {}).get("submit_time"), int | float)]
     return exit.end_time is not None and bool(submitted) and exit.end_time < min(submitted) - SKEW_S
+
+
+def is_of_an_earlier_run(exit: ExitFile, starts: Sequence[float]) -> bool:
+    """Whether the job has recorded a later start than that of the run which wrote an exit file: both are one word of
+    one script. A job that had ended may have been put back into the queue, and its next run may have been killed."""
+    return exit.start_time is not None and bool(starts) and exit.start_time < starts[-1]
 
 
 def _by_code(exit: ExitFile) -> JobStatus:

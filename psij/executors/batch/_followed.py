@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -47,9 +48,9 @@ class Followed:
     """A job that is followed, and what is known of it."""
 
     __slots__ = ("answered", "asked_s", "cancel_at", "canceling", "cancels", "claim", "directory", "ended_at",
-                 "executor", "gone", "identity", "is_missing", "is_overdue", "job", "left_out", "missed",
-                 "missed_at", "missing_before_s", "missing_since", "native_id", "own", "queue", "quiet", "recorded",
-                 "records", "renamed", "reread", "silent_s", "since", "starts", "sure_until", "unbegun", "wanted")
+                 "executor", "gone", "identity", "is_missing", "is_overdue", "job", "left_out", "made_at", "missed",
+                 "missed_at", "missing_before_s", "missing_since", "native_id", "own", "put_back_at", "queue", "quiet",
+                 "recorded", "records", "renamed", "reread", "silent_s", "since", "starts", "unbegun", "wanted")
 
     def __init__(self, executor: BatchSchedulerExecutor, job: Job, native_id: str, own: bool,
                  identity: Identity | None = None) -> None:
@@ -59,7 +60,7 @@ class Followed:
         self.left_out: dict[str, None] = {}     # why answers about its id did not count
         self.renamed: str | None = None         # its name in the queue, where it was followed by another
         self.since = time.monotonic()
-        self.sure_until = 0.0                   # monotonic time until which its id is certainly its own
+        self.made_at = -math.inf                # monotonic time of the command that gave it its id, if that was known
         self.executor = executor
         self.job = job
         self.native_id = native_id
@@ -82,6 +83,7 @@ class Followed:
         self.unbegun = False                    # our cancel took it out of the queue before it began
         self.wanted = False                     # its end was asked for, also in vain
         self.canceling = 0                      # cancel commands that run now: their answer belongs to the evidence
+        self.put_back_at = 0.0                  # monotonic time when we last had it put back into the queue
         self.starts = 0
         self.recorded: float | None = None      # the last start that the job itself has recorded, which is counted
         self.reread = False                     # the answer that spoke of it before it was followed

@@ -58,7 +58,7 @@ class BatchHooks(JobExecutor):
     SCRIPT_FORMAT: ClassVar[str] = ""
     _SCRIPT_MODE = 0o600            # of the submit script
     _FILES: ClassVar[Sequence[str]] = ()    # suffixes of further files that the resource manager makes of a job
-    _OF_EARLIER_RUNS: re.Pattern[str] | None = None     # lines in that output about a run that was put back
+    _OF_MANAGER: re.Pattern[str] | None = None      # lines in that output that say nothing of what went wrong
     _OUTPUT_IS_TROUBLE = False      # all output of the submit script is worth a message, with an end marker or without
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:

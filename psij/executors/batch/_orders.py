@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import copy
 from functools import partial
 
@@ -82,12 +83,11 @@ class BatchOrders(BatchAsking):
         watcher = watcher_of(self)
         for job in jobs:
             try:
-                if job.native_id is None or job.status.final or _in_error(job):
-                    alone.append(job)
-                elif watcher is None or self._is_there(watcher, job, DEEDS[order]):
+                if job.native_id is not None and not job.status.final and not _in_error(job) and (
+                        watcher is None or self._is_there(watcher, job, DEEDS[order])):
                     there[job.native_id] = job
                 else:
-                    alone.append(job)       # it is told in the same words as a single one
+                    alone.append(job)       # what is said of it is said in the words for a single one
             except SubmitException as e:
                 failed[job] = e
         untold, failures = self._tell_many(list(there), order)
@@ -177,7 +177,9 @@ class BatchOrders(BatchAsking):
         if watcher is not None and not self._is_there(watcher, job, deed):
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
         try:
-            refusal = self.order_refusal(order, self._run_command(command))
+            with watcher.putting_back(job) if order == "rerun" and watcher is not None else nullcontext():
+                output = self._run_command(command)
+            refusal = self.order_refusal(order, output)
         except subprocess.CalledProcessError as e:
             refusal = self.order_refusal(order, e.output or "")
             transient = self._classify_failure(e.returncode, e.output or "") is not Failure.REFUSED

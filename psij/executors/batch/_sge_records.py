@@ -18,6 +18,7 @@ from psij.job_state import JobState
 from psij.job_status import JobStatus
 from sssjob.lrm.answers import behind_notices
 from sssjob.lrm.sge import (
+    FAILED,
     NO_TIME,
     RAN,
     RUN_AGAIN,
@@ -148,13 +149,13 @@ def _record(records: list[dict[str, str]]) -> JobStatus | None:
     if passed is not None or job.signal:
         metadata |= {"reason": passed or "signal"} | ({"signal": job.signal} if job.signal else {})
     elif failed not in RAN:
-        metadata["reason"] = "launch"
+        metadata["reason"] = FAILED.get(failed, "launch")
     return JobStatus(state, time=job.end_time, exit_code=job.exit_code,
-                     message=_WORDS.get(passed or "") or _said(metadata.get("reason"), last["failed"]),
+                     message=_WORDS.get(passed or "") or _said(failed in RAN, last["failed"]),
                      metadata=metadata)
 
 
-def _said(reason: str | None, failed: str) -> str | None:
-    """Grid Engine's own words for a start that failed: ``28  : changing into working directory``."""
+def _said(ran: bool, failed: str) -> str | None:
+    """Grid Engine's own words for a start or a node that failed: ``28  : changing into working directory``."""
     words = failed.partition(":")[2].strip()
-    return f"Grid Engine says {words}" if reason == "launch" and words else None
+    return f"Grid Engine says {words}" if words and not ran else None

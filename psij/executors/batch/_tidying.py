@@ -37,8 +37,8 @@ def tell_output(executor: BatchHooks, followed: Followed, status: JobStatus) -> 
         return
     output, ended = output_tail(executor._aux_path(followed.native_id, ".out", followed.tag), executor.host)
     output = _LOCALE.sub("", output)
-    if executor._OF_EARLIER_RUNS is not None:
-        output = executor._OF_EARLIER_RUNS.sub("", output)
+    if executor._OF_MANAGER is not None:
+        output = executor._OF_MANAGER.sub("", output).strip()
     if output and (executor._OUTPUT_IS_TROUBLE or not ended):
         executor._explain(status, output)
         output = _KILLED.sub(lambda match: f"{(match[1] or match[2]).lower()}{_number(status)}", output)

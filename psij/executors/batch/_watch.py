@@ -49,7 +49,10 @@ _MOST_LOGGED = 1000     # things that went wrong and are remembered, so that the
 _CANCEL_AGAIN_S = 60.0
 # What the queue, or the submit command, said so long ago still holds when a job is to be cancelled: many cancels in a
 # row cost one question.
-_FRESH_S, JUST_MADE_S = 1.0, 5.0
+_FRESH_S = 1.0
+# So long after its submission a job may not be listed yet.
+# Source: LSF's lsb.params, MBD_REFRESH_TIME: bjobs is answered from a copy, which is kept for 10 s by default.
+_UNLISTED_S = 10.0
 _CANCEL_TRIES = 3
 
 
@@ -105,7 +108,6 @@ class Watcher(Agenda):
         self._calm = 0.0                                # the pause before there were jobs in ``_hinted``
         self._ends_due = self._ends_earliest = 0.0      # monotonic times of the next question about ends
         self._ends_pause = _SETTLE_S[0]
-        self._ends_asked_at = 0.0
 
     # --- the queue -------------------------------------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Watcher(Agenda):
                     return
             self._look()
             with self._changed:
-                seconds_left = max(self._due - time.monotonic(), self._budget_s(kept=1))
+                seconds_left = max(self._due - time.monotonic(), self._budget_s())
                 if seconds_left > 0:
                     self._changed.wait(min(seconds_left, LOOK_S))
                     continue
@@ -169,6 +171,9 @@ class Watcher(Agenda):
         if error is None:
             self._reasons.add(followed, seen, now)
         for item in followed:
+            if started < item.put_back_at:
+                self._states.forget(item.native_id)
+                continue
             status = seen.get(item.native_id, _MISSING)
             claim = claims.get(item.native_id)
             if claim is not None and status is not _MISSING and not repeats(claim, item.claim):
@@ -198,14 +203,16 @@ class Watcher(Agenda):
         return status
 
     def is_there(self, job: Job, fresh_s: float = _FRESH_S) -> bool:
-        """Whether the queue has this very job, and not another one of its id, by an answer of the last fresh_s seconds.
+        """Whether the queue has this very job, and not another one of its id, by an answer of the last fresh_s seconds,
+        also one to its submission.
 
-        It is asked where there is none. True of a job that is not followed. Raises what the question raises.
+        It is asked where there is none. True of a job that is not followed, and of one that may not be listed yet.
+        Raises what the question raises.
         """
         now = time.monotonic()
         with self._changed:
             item = self._followed.get(job)
-            if item is None or now < item.sure_until or not item.executor._TELLS_WHOSE:
+            if item is None or now - item.made_at < fresh_s or not item.executor._TELLS_WHOSE:
                 return True
         with self._looking:
             if self._looked_at < max(now - fresh_s, item.since) or item.native_id not in self._looked_for:
@@ -217,7 +224,7 @@ class Watcher(Agenda):
                                                                      for followed_job in followed)
             there = self._there
         if item.native_id not in there:
-            return False
+            return now - item.made_at < _UNLISTED_S
         claim = there[item.native_id]
         return claim is None or repeats(claim, item.claim) or is_of(item, claim)
 
@@ -381,9 +388,7 @@ class Watcher(Agenda):
             with self._changed:
                 if not self._rest("ends", lambda: bool(self._ending)):
                     return
-                # Accounting is asked right after the queue; then it is the turn of the queue, and of what follows that.
-                kept = 0 if self._asked_at > self._ends_asked_at else 2
-                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(kept))
+                seconds_left = max(self._ends_due - time.monotonic(), self._budget_s(of_ends=True))
                 if seconds_left > 0:
                     self._changed.wait(seconds_left)
                     continue

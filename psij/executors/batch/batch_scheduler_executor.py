@@ -43,7 +43,7 @@ from psij.executors.batch._terms import (
     check_status_exit_code,
 )
 from psij.executors.batch._tidying import keep_exit_file, read_left, remove_all, remove_files, tell_output
-from psij.executors.batch._watch import JUST_MADE_S, follow, left_behind, watcher_of
+from psij.executors.batch._watch import follow, left_behind, watcher_of
 from psij.job import Job
 from psij.job_executor_config import JobExecutorConfig
 from psij.job_spec import JobSpec
@@ -430,7 +430,7 @@ class BatchSchedulerExecutor(BatchOrders):
         identity = Identity(frozenset((job.id, tag or job.id)), self._user(), self.native_name(job), since=submitted,
                             until=time.time(), after=self._earlier.pop(job.id, {}).get(native_id))
         followed = Followed(self, job, native_id, own=True, identity=identity)
-        followed.sure_until = followed.since + JUST_MADE_S - max(time.time() - submitted, 0.0)
+        followed.made_at = followed.since - max(time.time() - submitted, 0.0)
         follow(followed, self._first_delay())
         if cancel:
             try:

@@ -106,6 +106,8 @@ class FluxJobExecutor(LrmExecutor):
     _CHOOSING = ("FLUX_URI",)
     _WRITTEN = staticmethod(flux)
     SCRIPT_FORMAT = "flux"
+    #: What the broker of the job's own instance says of the end of the script. Seen with 0.88.
+    _OF_MANAGER = re.compile(r"^.*\bbroker\.err\[\d+\]: rc2\.0: .* \(rc=\d+\) [\d.]+s\n?", re.MULTILINE)
     _TOLD = Told(_TOLD_LINES, {
         "start_time": ("$_psij_begin", 1),
         "wall_seconds": ("${_psij_end:+$((_psij_end - _psij_begin))}", 1)},

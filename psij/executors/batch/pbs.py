@@ -9,13 +9,19 @@ An account is ``-A``; sites that charge by project want the custom attribute ``p
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Sequence
 
+from psij.executors.batch._array_jobs import ArrayLimits, JobArray, numbers_text
+from psij.executors.batch._cluster import first
 from psij.executors.batch._identity import Whose
-from psij.executors.batch._options import share
+from psij.executors.batch._options import custom_of, share
 from psij.executors.batch.batch_scheduler_executor import Source, SourceOffError
 from psij.executors.batch.pbs_base import UTC, GenericPBSJobExecutor, PBSExecutorConfig
+from psij.job import Job
+from psij.job_executor_config import JobExecutorConfig
+from psij.job_spec import JobSpec
 from psij.job_state import JobState
 from psij.job_status import JobStatus
 from psij.resource_spec import ResourceSpecV1
@@ -29,6 +35,8 @@ __all__ = ["PBSExecutorConfig", "PBSJobExecutor"]
 _AT_ONCE = 50       # ids; the server is asked for each
 _DELETED, _FINISHED = "91", "92"        # substates
 _LOOK_BACK_S = 3600
+_ARRAY_SIZE = 10_000        # max_array_size where the site does not say another number
+_GREATEST_INDEX = 99_999_999
 
 # Jobs of a user since a time, ended ones too; nothing where there is no history.
 _RECENT = 'ids=$(qselect -x -u "$1" -tc.ge."$2" 2>/dev/null) && [ -n "$ids" ] || exit 0; exec qstat -x -f $ids'
@@ -66,10 +74,49 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     _NAMES = JOB_NAMES["pbspro"]
     _DEFAULT_NAME = 60
     _COLUMN = 1
+    _ELEMENT = "PBS_ARRAY_INDEX"
+
+    def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:
+        super().__init__(url, config)
+        self._most_elements: int | None = None      # max_array_size, once the server was asked for it
 
     def _lookup_commands(self, tags: Sequence[str]) -> list[list[str]]:
         since = time.strftime("%Y%m%d%H%M", time.localtime(time.time() - _LOOK_BACK_S))
         return [*super()._lookup_commands(tags), ["/bin/sh", "-c", _RECENT, "sh", self._current_user(), since]]
+
+    def array_limits(self) -> ArrayLimits:
+        """One range of at least two numbers from 0 on, of no more elements than the server's max_array_size says, which
+        is 10000 by default (PBS Professional Administrator's Guide, "Job Array Attributes")."""
+        if self._most_elements is None:
+            try:
+                output = self._run_command(self._cluster_command())
+            except (subprocess.SubprocessError, OSError):
+                output = ""
+            self._most_elements = int(first(r"^\s+max_array_size = (\d{1,9})$", output) or _ARRAY_SIZE)
+        return ArrayLimits(0, _GREATEST_INDEX, self._most_elements, lists=False, fewest=2)
+
+    def arrays(self, specs: Sequence[JobSpec], indices: Sequence[int], most: int | None = None) -> Sequence[JobArray]:
+        """As the base; none of jobs that are to be held, for qrls releases a whole array only."""
+        held = {self.custom_attribute(option) for option in self._ORDERS.held}
+        return [] if any(held & set(custom_of(spec)) for spec in specs) else super().arrays(specs, indices, most)
+
+    def element_id(self, native_id: str, number: int) -> str:
+        """``12[3].host``, of ``12[].host``."""
+        return native_id.replace("[]", f"[{number}]", 1)
+
+    def array_id_from_submit_output(self, out: str) -> str:
+        """``12[].host``."""
+        native_id = self.job_id_from_submit_output(out)
+        if "[]" not in native_id:
+            raise ValueError(f"qsub gave no id of an array: {out!r}")
+        return native_id
+
+    def _directives(self, job: Job, spec: JobSpec) -> list[Directive]:
+        directives = super()._directives(job, spec)
+        if (array := self._arrays.get(job.id)) is not None:
+            most = "" if array.most is None else f"%{array.most}"
+            directives.append(Directive("J", numbers_text(list(array.indices)) + most))
+        return directives
 
     def _reservation(self, reservation_id: str) -> Directive:
         return Directive("q", reservation_id, "attributes.reservation_id")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psij.exceptions import InvalidJobException
-from psij.executors.batch._answers import by_tag, readable, standing
+from psij.executors.batch._answers import array_id, by_tag, readable, standing
 from psij.executors.batch._changes import Changes
 from psij.executors.batch._cluster import Cluster, first
 from psij.executors.batch._followed import LastAnswer
@@ -91,10 +91,12 @@ _LONG = re.compile(r"[A-Za-z_][A-Za-z0-9_.]+")         # names of attributes; op
 _BLOCK = re.compile(r"^Job Id:[ \t]+", re.MULTILINE)
 # Behind notices of the site.
 _STRUCTURED = re.compile(r"\A(?:(?!Job Id:|[ \t]*(?:\{|<[\w?])).*\n)*[ \t]*(?=\{|<[\w?])")
-_SERVER_TABLE = re.compile(r"^Server\s+Max\s", re.MULTILINE)
+_SERVER_TABLE = re.compile(r"^Server\s+Max\s+Tot\s+Que\s+Run\s.*\n", re.MULTILINE)
+_NO_JOBS = re.compile(r"^\S+\s+\d+\s+\d+(?:\s+0){6}\s+[A-Z]\w+\s*$", re.MULTILINE)    # nor any that others have
 _STATE = re.compile(r"^[ \t]+job_state = (\w)", re.MULTILINE)
 _SUBSTATE = re.compile(r"^[ \t]+substate = (\d+)", re.MULTILINE)
 _FIELD = re.compile(r"^(?:    |\t)([A-Za-z_][\w.]*) = (.*)$", re.MULTILINE)
+_ELEMENT_ID = re.compile(r"\d+\[\d+\]", re.ASCII)
 _COMMENT = re.compile(r"^[ \t]+comment = (.*(?:\n\t(?![A-Za-z_][\w.]* = ).*)*)", re.MULTILINE)
 _WRAP = re.compile(r"\n\t(?![A-Za-z_][\w.]* = )")       # a long value goes on in lines that begin with a tab
 
@@ -195,7 +197,9 @@ class GenericPBSJobExecutor(LrmExecutor):
         return Directive("N", value, name.field)
 
     def dependency_attributes(self, after: Mapping[str, Sequence[str]]) -> dict[str, object] | None:
-        """``-W depend=``."""
+        """``-W depend=``, which knows whole arrays and no element of one."""
+        if any(_ELEMENT_ID.match(native_id) for ids in after.values() for native_id in ids):
+            return None
         words = [f"after{kind}:{':'.join(ids)}" for kind, ids in after.items()]
         return {f"{self._PREFIX}.W": f"depend={','.join(words)}"}
 
@@ -215,8 +219,11 @@ class GenericPBSJobExecutor(LrmExecutor):
     # --- states ----------------------------------------------------------------------------------------------------
 
     def get_status_command(self, native_ids: Iterable[str]) -> list[str]:
-        """qstat for all jobs."""
-        return [*UTC, "qstat", *self._FORMS[self._form]]
+        """qstat for all jobs; with the elements of arrays where one is asked for."""
+        return self._status_command(any(map(_ELEMENT_ID.match, native_ids)))
+
+    def _status_command(self, elements: bool) -> list[str]:
+        return [*UTC, "qstat", *(["-t"] if elements else []), *self._FORMS[self._form]]
 
     def _ask_queue(self, command: list[str], last_answer: LastAnswer) -> Mapping[str, JobStatus | None]:
         """Ask; once more in the plain form, and in that from then on, when the answer cannot be read."""
@@ -227,7 +234,7 @@ class GenericPBSJobExecutor(LrmExecutor):
                 raise
             self._form += 1
             try:
-                seen = self._seen(*self._ask(self.get_status_command(())), last_answer)
+                seen = self._seen(*self._ask(self._status_command("-t" in command)), last_answer)
             except Exception:
                 self._form -= 1
                 raise
@@ -240,7 +247,7 @@ class GenericPBSJobExecutor(LrmExecutor):
             if "json" in self._FORMS[self._form]:
                 raise ValueError("qstat said nothing")
             code, server = self._ask(["qstat", "-B"])
-            if out.strip() and not (code == 0 and _SERVER_TABLE.search(server)):    # an error, rather than a notice
+            if out.strip() and not (code == 0 and _says_of_no_jobs(out, server)):
                 raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
             if code != _USAGE and not server.strip():       # the commands of Slurm do not know the option
                 raise ValueError("qstat says nothing, and nothing about the server either")
@@ -249,6 +256,14 @@ class GenericPBSJobExecutor(LrmExecutor):
         return self._changed_rows(exit_code, out, last_answer)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
+        """Elements of an array that is held wait in state Q (seen with 23.06): they are held with it."""
+        held_arrays: set[str] = set()
+        for native_id, state, row in self._listed(exit_code, out):
+            if state == "H":
+                held_arrays.add(native_id)
+            yield native_id, "H" if state == "Q" and array_id(native_id) in held_arrays else state, row
+
+    def _listed(self, exit_code: int, out: str) -> Iterator[Row]:
         _answered(exit_code, out)
         if (begin := _STRUCTURED.match(out)) is not None:
             for native_id, fields in _structured(out[begin.end():]):
@@ -285,7 +300,9 @@ class GenericPBSJobExecutor(LrmExecutor):
         metadata = {"native_state": native.word} | job.facts(began=not waits, over=common.final)
         metadata |= standing(native, common, waits_for(fields.get("comment")) if waits else None)
         if waits:
-            return JobStatus(common, time=job.submit_time, message=fields.get("comment"), metadata=metadata)
+            comment = fields.get("comment")
+            reason = comment if not comment or waits_for(comment) else None
+            return JobStatus(common, time=job.submit_time, message=reason, metadata=metadata)
         if not common.final:
             return JobStatus(common, time=job.start_time, metadata=metadata)
         code = job.exit_code
@@ -311,6 +328,17 @@ class GenericPBSJobExecutor(LrmExecutor):
 def _has_jobs(out: str) -> bool:
     """Whether there are jobs in an answer of qstat, or at least the frame around them."""
     return _STRUCTURED.match(out) is not None or _BLOCK.search(out) is not None
+
+
+def _says_of_no_jobs(out: str, server: str) -> bool:
+    """Whether words without jobs are no error and no piece of a job: the table of the server counts none that have not
+    ended, or each line is one that a site's wrapper prints before that table too. server: what ``qstat -B`` said."""
+    table = _SERVER_TABLE.search(server)
+    if table is None:
+        return False
+    notices = server[:table.start()].splitlines()
+    return all(line in notices for line in out.splitlines() if line.strip()) or (
+        _NO_JOBS.search(server, table.end()) is not None)
 
 
 def _answered(exit_code: int, out: str) -> None:

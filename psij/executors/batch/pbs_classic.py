@@ -2,7 +2,8 @@
 
 States come from one ``qstat -f -x`` (XML), or ``qstat -f`` where that is not known. An ended job stays there, complete,
 for the time of keep_completed; then only its exit file is left, for there is no history that users may read. An empty
-answer means that there is no job: qstat -B is asked then whether the server is there at all. Seen with the Torque
+answer means that there is no job: qstat -B is asked then whether the server is there at all, and where words stand in
+it, whether the server counts jobs or a wrapper of the site prints these words for every command. Seen with the Torque
 commands of Slurm 22.05, which tell no exit status; names of fields and exit statuses: pbs_job.h and qstat of Torque.
 No recording of a real Torque was at hand: that its XML has the fields of the plain form, in elements named like them,
 and times in seconds since the epoch is from memory.

@@ -372,7 +372,7 @@ class SlurmJobExecutor(LrmExecutor):
 
     _ACCOUNTED_AT_ONCE = 1000
     _LIVE_SOURCES = frozenset(("scontrol",))
-    _OF_EARLIER_RUNS = re.compile(r"^slurmstepd\S*: error: \*\*\* .* DUE TO JOB REQUEUE \*\*\*\n?", re.MULTILINE)
+    _OF_MANAGER = re.compile(r"^slurmstepd\S*: error: \*\*\* .* DUE TO JOB REQUEUE \*\*\*\n?", re.MULTILINE)
 
     def _sources(self, native_ids: list[str]) -> list[Source]:
         return [Source("sacct", [[*_EPOCH, "sacct", "-D", "-P", "-o", ",".join(self._columns), "-j", ",".join(ids)]
