@@ -32,7 +32,8 @@ _N = TypeVar("_N", float, Decimal)
 
 #: Letters of the state column, tested in this order; the first that is there decides.
 _STATES: Final = (
-    ("E", Stage.HELD, "ERROR"), ("sST", Stage.SUSPENDED, "SUSPENDED"), ("rt", Stage.RUNNING, None),
+    ("E", Stage.HELD, "ERROR"), ("sST", Stage.SUSPENDED, "SUSPENDED"), ("r", Stage.RUNNING, None),
+    ("t", Stage.WAITING, "STARTING"),       # on its way to a node, where it may stay for minutes and never begin
     ("h", Stage.HELD, "HELD"), ("qwPN", Stage.WAITING, None), ("m", Stage.RUNNING, None))
 
 #: ``failed`` of a record: to be run again; the limit of time; ended by a signal.

@@ -670,6 +670,9 @@ def test_an_end_of_before_a_job_was_put_back_is_none(tmp_path: Path, monkeypatch
     assert [item.queue, item.ended_at] == [None, None]
     answer("RUNNING", False)
     assert item.job.status.state is A and not item.wanted
+    watcher.forget(item.job)        # its end is told
+    with watcher.putting_back(item.job) as may_run:
+        assert not may_run
 
 
 def test_many_ends_are_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1038,6 +1041,8 @@ NOTHING = Evidence(queue=RUNS, missed=1)
     (replace(NOTHING, records={"acct": DONE}), C, None, None),
     (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(0)), C, 0, "exit-file"),
     (replace(NOTHING, records={"acct": DONE}, exit=ExitFile(5)), F, 5, "exit-file"),         # the script hid its code
+    (replace(NOTHING, records={"acct": DONE}, unwritten=True), None, None, None),       # by a signal, with PBS
+    (replace(NOTHING, records={"acct": DONE}, unwritten=True, waited_s=11), C, None, None),
     (replace(NOTHING, records={"acct": RUNS}), A, None, None),
     (replace(NOTHING, records={"acct": RUNS}, exit=ExitFile(0), waited_s=11), C, 0, "exit-file"),
     (replace(NOTHING, queue=DONE, in_queue=True), None, None, None),

@@ -351,10 +351,12 @@ def test_a_stranger_is_never_cancelled(reset: Stand) -> None:
 
 def test_a_stranger_does_not_keep_a_job_running(reset: Stand) -> None:
     """Accounting has the end of our job, while another one runs under its id."""
-    job = runs(reset)
-    reset.lab.end("1", 3)
-    reset.lab.begin_anew()
-    reset.lab.stranger()
+    job, watcher = runs(reset), watcher_of(reset.executor)
+    assert watcher is not None
+    with watcher._changed:          # no question begins before the stranger is there
+        reset.lab.end("1", 3)
+        reset.lab.begin_anew()
+        reset.lab.stranger()
     status = ended(job)
     assert (status.state, status.exit_code) == (F, 3) and known(job)["left_out"]
 

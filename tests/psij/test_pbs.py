@@ -219,6 +219,18 @@ def test_found_in_the_history(quick: Stand) -> None:
     assert quick.executor.native_id_of(job.id) is None
 
 
+def test_a_signal_that_the_server_shows_as_a_zero(quick: Stand) -> None:
+    """OpenPBS 23.06 says Exit_status 0 of a job whose shell and script a qsig killed: that the script wrote down no end
+    is told beside it."""
+    job = runs(quick)
+    quick.lab.update(1, status=0)
+    quick.lab.kill(quick.lab.jobs()[0], 11)
+    status = ended(job)
+    assert (status.state, status.exit_code) == (C, 0)
+    assert (status.metadata or {})["others"]["exit_code"] == {
+        "exit-file": "none, for the script did not come to its end"}
+
+
 def test_variables_of_qsub(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PBS_DPREFIX", "#X")
     assert quick.executor.get_submit_command(a_job("true"), Path("f")) == ["env", "-u", "PBS_DPREFIX", "qsub", "f"]

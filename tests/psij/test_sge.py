@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def recorded(name: str) -> str:
 @pytest.mark.parametrize(("name", "expected"), [
     ("qstat.xml", {"1": (A, "r"), "3": (A, "r"), "3.2": (A, "r"), "3.4": (Q, "qw"), "10": (Q, "qw"), "5": (Q, "hqw"),
                    "11": (A, "r")}),
-    ("qstat-susp.xml", {"13": (A, "s"), "15": (A, "t"), "14": (Q, "Rq"), "5": (Q, "hqw")}),
+    ("qstat-susp.xml", {"13": (A, "s"), "15": (Q, "t"), "14": (Q, "Rq"), "5": (Q, "hqw")}),
     ("qstat-errors.xml", {"10": (Q, "qw"), "15": (Q, "Eqw"), "16": (Q, "Eqw"), "19": (Q, "qw")})])
 def test_recorded_queue(name: str, expected: dict[str, tuple[JobState, str]]) -> None:
     statuses = SGEJobExecutor().parse_status_output(0, recorded(name))
@@ -155,11 +156,13 @@ def test_recorded_unknown() -> None:
     with pytest.raises(RuntimeError):
         parse_qacct(1, "error: commlib error")
     assert parse_qacct(0, "Total System Usage\n    WALLCLOCK         UTIME\n") == {}      # of a file without a record
+    with pytest.raises(ValueError, match="does not say whether job 1 failed: 'x'"):      # and not that it never began
+        parse_qacct(0, re.sub(r"(?m)^failed .*$", "failed x", recorded("qacct-j-1.txt")))
 
 
 def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """180 jobs that ended in a minute cost 184 commands, each of which read the whole file. Where that does not lie
-    here, or has no record of a job, each job is asked for."""
+    here, or has no record of a job, each job is asked for; behind SSH it is looked for with the one command."""
     each = [["env", "TZ=UTC0", "qacct", "-j", number] for number in ("37", "9")]
     monkeypatch.setenv("SGE_ROOT", str(tmp_path))
     executor = SGEJobExecutor()
@@ -175,12 +178,16 @@ def test_the_ends_of_many_jobs_cost_one_command(tmp_path: Path, monkeypatch: pyt
     assert (later.commands, later.late, len(first.commands)) == (each, True, 1)
     assert executor._run_command(first.commands[0]) == f"-j -f /dev/stdin\n{lines[1]}{lines[3]}"
     assert executor._sources(["9"])[0].commands == each[1:]
+    monkeypatch.setattr(executor, "host", SimpleNamespace(is_here=False, environ={"SGE_ROOT": "/far"}))
+    first, later = executor._sources(["37.1", "9"])
+    assert (first.commands[0][-1], len(first.commands), later.commands) == ("/far/default/common/accounting", 1, each)
 
 
 @pytest.mark.parametrize(("letters", "state", "phase"), [
-    ("qw", Q, None), ("hqw", Q, "HELD"), ("t", A, None), ("r", A, None), ("Rr", A, None), ("Rq", Q, None),
+    ("qw", Q, None), ("hqw", Q, "HELD"), ("t", Q, "STARTING"), ("ht", Q, "STARTING"), ("r", A, None), ("Rr", A, None),
+    ("Rq", Q, None), ("Rt", Q, "STARTING"),
     ("s", A, "SUSPENDED"), ("ts", A, "SUSPENDED"), ("S", A, "SUSPENDED"), ("T", A, "SUSPENDED"), ("Eqw", Q, "ERROR"),
-    ("dr", A, "CANCELING"), ("dt", A, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
+    ("dr", A, "CANCELING"), ("dt", Q, "CANCELING"), ("dqw", Q, "CANCELING"), ("dRr", A, "CANCELING"), ("hr", A, None)])
 def test_letters(letters: str, state: JobState, phase: str | None) -> None:
     native = state_of(letters)
     assert native is not None and (job_state(native, letters, "state"), native.phase) == (state, phase)

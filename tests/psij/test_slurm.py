@@ -187,6 +187,10 @@ def test_recorded_details() -> None:
         parse_scontrol(127, "bash: scontrol: command not found\n")
     forged = text.replace("JobName=two", "JobName=x JobState=FAILED")
     assert "187" not in parse_scontrol(0, forged)
+    for parse, none_readable in ((parse_scontrol, "JobID=187 JobStatus=RUNNING\n"),
+                                 (parse_sacct, f"{'|'.join(ACCOUNTING)}\n187\n")):
+        with pytest.raises(ValueError, match="tells of no job what is asked for"):      # that is silence, and no word
+            parse(0, none_readable)
 
 
 def test_answers_that_are_none() -> None:

@@ -12,7 +12,8 @@ from sssjob.conversion.settings import Settings, read_config
 from sssjob.run import room
 from sssjob.run.arrays import Arrays
 from sssjob.run.caps import Caps, caps_of
-from sssjob.run.standing import Running
+from sssjob.run.standing import Submission
+from sssjob.run.submitting import Submitting
 from sssjob.xml.reader import read_document
 from tests.run.support import FAKES, Desk, desk_on, group, shell
 
@@ -188,21 +189,26 @@ def test_the_users_own_caps(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     assert slurm.wait("c") == {"c": ("done", 0)}
 
 
-def test_clients_that_submit_at_the_same_moment_keep_to_the_cap(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("of", "step", "mine", "others"), [
+    (Arrays, "gathered", ["running", "waiting", "waiting"], ["running", "running"]),
+    (Submitting, "_submit_each", ["running"] * 3, ["waiting", "waiting"])])
+def test_clients_that_submit_at_the_same_moment_keep_to_the_cap(
+        slurm: Desk, monkeypatch: pytest.MonkeyPatch, of: type, step: str, mine: list[str], others: list[str]) -> None:
     """One submits while the other has counted and has not written down what it is about to submit: three clients at
-    once had fifteen jobs in the queue where five were allowed."""
+    once had fifteen jobs in the queue where five were allowed. Or it has written that down, and no command has run."""
     monkeypatch.setenv("SSSJOB_MAX_QUEUED", "3")
-    gathered = Arrays.gathered
+    as_ever, submissions = getattr(of, step), list[Submission]()
 
-    def meanwhile(self: Arrays, jobs: Sequence[Running]) -> list[list[Running]]:
-        monkeypatch.setattr(Arrays, "gathered", gathered)
-        slurm.submit(group(shell("sleep 2", name="a"), shell("sleep 2", name="b")))
-        return gathered(self, jobs)
+    def meanwhile(self: object, jobs: Sequence[object]) -> object:
+        monkeypatch.setattr(of, step, as_ever)
+        submissions.append(slurm.submit(group(shell("sleep 2", name="a"), shell("sleep 2", name="b"))))
+        return as_ever(self, jobs)
 
-    monkeypatch.setattr(Arrays, "gathered", meanwhile)
-    submission = slurm.submit(several(3))
-    assert [job.word for job in submission.jobs] == ["running", "waiting", "waiting"] and in_queue(slurm) == 3
-    assert set(slurm.wait("@1").values()) == {("done", 0)}
+    monkeypatch.setattr(of, step, meanwhile)
+    submissions.append(slurm.submit(several(3)))
+    assert [[job.word for job in submission.jobs] for submission in submissions] == [others, mine]
+    assert in_queue(slurm) == 3
+    assert set(slurm.wait("@1", "@2").values()) == {("done", 0)}
 
 
 def test_what_a_killed_client_was_about_to_submit_counts(slurm: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +216,7 @@ def test_what_a_killed_client_was_about_to_submit_counts(slurm: Desk, monkeypatc
     monkeypatch.setenv("SSSJOB_MAX_QUEUED", "2")
     assert slurm.lab is not None
     slurm.lab.fault("sbatch", kill="before")
-    slurm.killed(lambda: slurm.submit(group(shell("true", name="a"), shell("true", name="b"))))
+    slurm.killed(lambda: slurm.submit(group(shell("sleep 1", name="a"), shell("sleep 1", name="b"))))
     submission = slurm.submit(shell("true", name="c"))
     assert submission.jobs[0].held_for == "of slurm no more than 2 may be in flight"
     assert slurm.wait("c") == {"c": ("done", 0)} and slurm.wait("a", "b") == dict.fromkeys("ab", ("done", 0))

@@ -192,6 +192,13 @@ def test_no_group_is_ended_for_a_failure_that_could_not_be_written(tmp_path: Pat
     assert carry_out({"seed": 14100258, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
+@pytest.mark.sweep
+def test_a_job_of_which_the_end_is_told_is_not_put_back(tmp_path: Path) -> None:
+    """The plan of seed 13606057 in another life: its end was found out between the look whether it is there and the
+    command."""
+    assert carry_out(make_plan(13606057) | {"seed": 11}, tmp_path / "world") == []
+
+
 def test_why_a_job_is_not_tried_again_outlives_late_accounting(tmp_path: Path) -> None:
     """Seed 14030016: the record of its only attempt came an hour later, and its words were told alone."""
     cluster = {"name": "lab", "kind": "slurm", "ancient": False, "first": 40, "lag": 3600.0}

@@ -98,11 +98,12 @@ class Agenda(ABC):
         self.hurry(job)
 
     @contextmanager
-    def putting_back(self, job: Job) -> Iterator[None]:
-        """While a command runs that puts a job back into the queue. What was asked before the answer to that, and an
-        end that was seen before, are of the run that is over: some managers put back jobs that have ended too."""
+    def putting_back(self, job: Job) -> Iterator[bool]:
+        """While a command runs that puts a job back into the queue. Gives whether it may run: not where the end of the
+        job is told already. What was asked before the answer to the command, and an end that was seen before, are of
+        the run that is over: some managers put back jobs that have ended too."""
         with self.canceling(job, wanted=False):
-            yield
+            yield job in self._followed
         with self._changed:
             followed = self._followed.get(job)
             if followed is not None:

@@ -55,7 +55,8 @@ def end_of(item: Followed, records: dict[str, JobStatus], now: float, patience_s
                         now - item.ended_at, item.silent_s, executor._SHOWN_CODES,
                         item.missed > 1 and before_s + now - item.missed_at >= runaway_s,
                         item.gone, None if item.cancel_at is None else time.time() - (now - item.cancel_at),
-                        item.wanted, item.unbegun and not item.starts)
+                        item.wanted, item.unbegun and not item.starts,
+                        executor._SIGNALED_IS_ZERO and bool(began) and end is None)
     status = decide(evidence, executor._accounting_delay(), max(patience_s - before_s, 0.0))
     item.is_overdue = item.missing_before_s >= (runaway_s if records else patience_s) and not is_ended
     if status is None:

@@ -44,7 +44,8 @@ class Evidence:
     resource manager agreed to its end, seconds since the epoch. shown: exit codes that the resource manager shows as
     other ones, with these. wanted: we asked for its end, also where no answer came: an earlier client that was
     killed may have ended it. unbegun: the resource manager said that our cancel took it out of its queue before it
-    began, and there was no earlier run: no record of it will come.
+    began, and there was no earlier run: no record of it will come. unwritten: the script has recorded its start and no
+    end, and the resource manager may show a job that a signal ended as one with exit code 0.
     """
 
     queue: JobStatus | None = None
@@ -61,6 +62,7 @@ class Evidence:
     canceled_at: float | None = None
     wanted: bool = False
     unbegun: bool = False
+    unwritten: bool = False
 
 
 def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus | None:
@@ -77,6 +79,8 @@ def decide(evidence: Evidence, accounting_s: float, lost_s: float) -> JobStatus 
         reason = (evidence.records[final].metadata or {}).get("reason")
         if reason in MAY_GO_ON and not ended and (patient or evidence.in_queue or evidence.missed < 2):
             return None
+        if patient and evidence.unwritten and evidence.records[final].state is JobState.COMPLETED:
+            return None                 # the exit file may come yet
         return _complete(evidence.records[final], final, evidence)
     if evidence.queue is not None and ended:
         return None if patient else _complete(evidence.queue, "queue", evidence)
@@ -136,6 +140,8 @@ def _complete(status: JobStatus, source: str, evidence: Evidence) -> JobStatus:
     if codes := {name: other for name, other in _codes(status, source, evidence)
                  if code is not None and other not in (code, evidence.shown.get(code))}:
         others["exit_code"] = codes
+    elif evidence.unwritten and code == 0:
+        others["exit_code"] = {"exit-file": "none, for the script did not come to its end"}
     metadata["sources"] = {"state": source, **sources}
     if others:
         metadata["others"] = others

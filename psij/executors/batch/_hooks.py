@@ -46,6 +46,7 @@ class BatchHooks(JobExecutor):
     config: BatchSchedulerExecutorConfig
     _chunk: int | None = 500        # native ids per status command; None: one command for all
     _SHOWN_CODES: Mapping[int, int] = {}    # exit codes that accounting or the queue shows as other ones
+    _SIGNALED_IS_ZERO = False       # accounting may show a job that a signal ended as one with exit code 0
     _RECORDS_TELL = False           # the scripts' own records name job and native id, so that they can be searched
     _TELLS_WHOSE = False            # rows of the queue say whose job they are about: ``_claim``
     _REMEMBERS = False              # queue and sources know every job from its submission until long after its end

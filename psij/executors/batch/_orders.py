@@ -177,7 +177,9 @@ class BatchOrders(BatchAsking):
         if watcher is not None and not self._is_there(watcher, job, deed):
             raise SubmitException(f"Job {job.native_id} cannot be {deed}: it is in the queue no more")
         try:
-            with watcher.putting_back(job) if order == "rerun" and watcher is not None else nullcontext():
+            with watcher.putting_back(job) if order == "rerun" and watcher is not None else nullcontext(True) as may_be:
+                if not may_be:
+                    raise SubmitException(f"Job {job.native_id} cannot be {deed}: it has ended")
                 output = self._run_command(command)
             refusal = self.order_refusal(order, output)
         except subprocess.CalledProcessError as e:

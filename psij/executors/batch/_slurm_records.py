@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from psij.executors.batch._answers import job_state, waiting, whole_lines
+from psij.executors.batch._answers import job_state, readable, waiting, whole_lines
 from psij.executors.batch._array_jobs import of_elements
 from psij.executors.batch._evidence import MAY_GO_ON
 from psij.executors.batch._identity import Claim, RunRecord, Whose, tags_in
@@ -108,13 +108,11 @@ def parse_sacct(exit_code: int, out: str, whose: Whose | None = None) -> dict[st
 
 def _rows(out: str) -> Iterator[dict[str, str]]:
     """Rows by the names of the columns, of which the last takes the rest; rows that are too short are left out, and of
-    two that are the same one: they are of one run."""
-    lines = list(dict.fromkeys(whole_lines(out)))
-    names = lines[0].split("|") if lines else []
-    for line in lines[1:]:
-        values = line.split("|", len(names) - 1)
-        if len(values) == len(names):
-            yield dict(zip(names, values, strict=True))
+    two that are the same one: they are of one run. Raises ValueError where all are too short."""
+    header, *lines = dict.fromkeys(whole_lines(out))
+    names = header.split("|")
+    rows = readable("sacct", (line.split("|", len(names) - 1) for line in lines), lambda row: len(row) == len(names))
+    return (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def _claim(row: Mapping[str, str]) -> Claim:
@@ -197,7 +195,8 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
         return {}
     check_status_exit_code("scontrol", exit_code, out)
     statuses: dict[str, tuple[Claim, JobStatus]] = {}
-    for line in whole_lines(out):
+    lines = whole_lines(out)
+    for line in lines:
         pairs = [pair for pair in re.findall(r"(\S+?)=(\S*)", line, re.ASCII) if pair[0] in _SHOWN]
         fields = dict(pairs)
         state_pair = native_state(fields.get("JobState", ""))
@@ -214,4 +213,6 @@ def parse_scontrol(exit_code: int, out: str, whose: Whose | None = None) -> dict
                       submit_time=quantity(fields.get("SubmitTime", "")))
         status = status_in(native, state, metadata, fields.get("Reason"), job.exit_code, job.signal)
         statuses[native_id] = claim, status
+    if not statuses and any(lines):
+        raise ValueError(f"scontrol tells of no job what is asked for: {out[:200]!r}")
     return _with_arrays(statuses, lambda native_id, row, own: row[1] if own.takes(native_id, row[0]) else None, whose)

@@ -74,6 +74,7 @@ class PBSJobExecutor(GenericPBSJobExecutor):
     _NAMES = JOB_NAMES["pbspro"]
     _DEFAULT_NAME = 60
     _COLUMN = 1
+    _SIGNALED_IS_ZERO = True    # by qsig; seen with OpenPBS 23.06: shell and script are killed, Exit_status is 0
     _ELEMENT = "PBS_ARRAY_INDEX"
 
     def __init__(self, url: str | None = None, config: JobExecutorConfig | None = None) -> None:

@@ -408,9 +408,9 @@ class SGEJobExecutor(LrmExecutor):
         numbers = list(dict.fromkeys(native_id.partition(".")[0] for native_id in native_ids))
         each = [[*_UTC, "qacct", "-j", number] for number in numbers[:_QACCT_AT_ONCE]]
         path = self._of_cell("accounting")
-        is_here = self.host.is_here and path.is_absolute() and path.is_file()
-        first = [[*_UTC, *of_lines(path, numbers)]] if is_here and len(numbers) > 1 else each
-        return [Source("qacct", first, parse_qacct), Source("qacct", each if is_here else [], parse_qacct, late=True)]
+        is_there = path.is_absolute() and (not self.host.is_here or path.is_file())
+        first = [[*_UTC, *of_lines(path, numbers)]] if is_there and len(numbers) > 1 else each
+        return [Source("qacct", first, parse_qacct), Source("qacct", each if is_there else [], parse_qacct, late=True)]
 
     def _of_cell(self, name: str) -> Path:
         """A file of the cell."""
