@@ -38,9 +38,10 @@ def fix_hashes() -> None:
 
 
 def failures(plan: Plan, folder: Path) -> list[str]:
-    """What is wrong after a plan; what it raises is."""
+    """What is wrong after a plan; what it raises is. The paths of all worlds in a folder have one length: answers of
+    managers name them, and are cut off somewhere."""
     try:
-        return carry_out(plan, folder / f"{os.getpid()}-{next(_numbers)}")
+        return carry_out(plan, folder / f"{os.getpid():010}-{next(_numbers):06}")
     except Exception as error:
         return [f"raised: {error!r}"]
 
