@@ -219,6 +219,14 @@ def test_the_world_is_as_managers_are(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("seed", [13012227])
+def test_a_submission_of_which_its_cluster_knows_nothing_goes_on_where_it_was_made(seed: int, tmp_path: Path) -> None:
+    """The controller was away: it did not say which cluster it is, and took no job. Clients on the other login host
+    rightly leave that alone, for it may be of another cluster, until somebody looks where it was submitted."""
+    assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", [301, 307, 320, 373, 452])
 def test_a_client_that_has_waited_has_the_document_that_the_journal_gives(
         seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,6 +325,8 @@ class World:
         """End what would not end, and wait for all."""
         client = self.opened(on)
         names = [f"@{number}" for number in self.numbers(client)]
+        if self._is_left_alone(on, client):
+            self._client(on, "last", lambda: self._settle(on), None, "b")
         if names:
             endless = [row.key for row in client.journal.rows() if row.outcome is None and _is_endless(client, row)]
             if endless:
@@ -332,6 +334,15 @@ class World:
             users.wait_for_all(self, client, names, _LAST_S)
         self.kernel.rest(max(_SETTLED_S, self.clusters[on].settings.lag + _SETTLED_S / 2))
         client.refresh([])
+
+    def _is_left_alone(self, on: int, client: Client) -> bool:
+        """Whether the other login host has a submission that a client on this one cannot know: the cluster did not say
+        which one it is, and has no job of it. Its user goes there once more."""
+        there, tags = f"login{on}b", {job.tag for job in self.clusters[on].jobs}
+        unplaced = dict.fromkeys(row.submission for row in client.journal.rows() if row.cluster is None)
+        return self._here.host != there and any(
+            entry.host == there and tags.isdisjoint(event.data.get("tag", "") for event in entry.events())
+            for entry in map(client.journal.entry, unplaced))
 
     @staticmethod
     def numbers(client: Client) -> list[int]:
