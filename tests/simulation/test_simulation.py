@@ -117,6 +117,23 @@ def test_no_client_waits_for_the_journal_while_another_one_waits_for_a_manager(t
 
 
 @pytest.mark.sweep
+def test_a_lost_job_has_no_facts_of_its_own_run_anew(tmp_path: Path) -> None:
+    """As in the next test, and what was run anew was tried three times: its first attempt had the number."""
+    assert carry_out(make_plan(13020644), tmp_path / "world") == []
+
+
+def test_records_of_a_later_job_of_ours_are_none_of_an_earlier_one(tmp_path: Path) -> None:
+    """Seed 13020644: a Grid Engine was installed anew and lost a job; the user ran it anew within two minutes, and it
+    got the same number and name. Accounting, asked late, gave the lost job the end of that one."""
+    cluster = {"name": "lab", "kind": "sge", "ancient": False, "wait": 0.0}
+    jobs = [{"script": "sleep 1.5; exit 200", "held": True}]
+    steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 0, "jobs": jobs}, {"at": 5.2, "on": 0, "do": "reset"},
+             {"at": 42.0, "on": 0, "do": "wait", "seconds": 40.0, "clients": 1},
+             {"at": 85.0, "on": 0, "do": "anew", "job": 0}]
+    assert carry_out({"seed": 1, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
+
+
+@pytest.mark.sweep
 @pytest.mark.parametrize("clock", [40.0, -40.0])
 def test_a_client_that_comes_later_believes_a_grid_engine_of_another_clock(clock: float, tmp_path: Path) -> None:
     """The client that submitted has noted the time of the submit command by its own clock, and no word of the queue:
