@@ -165,10 +165,11 @@ def test_an_unlucky_site_changes_nothing(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-def test_an_empty_answer_is_no_queue_without_jobs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [14020334, 13025525])
+def test_an_empty_answer_is_no_queue_without_jobs(seed: int, tmp_path: Path) -> None:
     """All answers of a Slurm were empty for half a minute: sbatch had made the job, the search for it asked squeue and
-    sacct for no header, and took nothing for no job. It was submitted twice."""
-    seed = 14020334
+    sacct for no header, and took nothing for no job. It was submitted twice. And a Grid Engine said odd words only, in
+    which no job stood: the cancel of one that it had was told as done."""
     assert carry_out(make_plan(seed), tmp_path / "world") == []
 
 
