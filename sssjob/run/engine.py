@@ -400,9 +400,9 @@ class Engine:
 
     def settle(self, job: Running) -> None:
         """All parts have ended: so has the job, unless it only came to no start."""
-        if job.waits and not job.started and not job.cancel:
+        reasons = {s.known.get("reason") for s in job.seen}
+        if job.waits and not job.started and (not job.cancel or reasons == {"lost"}):   # no cancel ends what is lost
             verdict = self.gates.verdict(job)
-            reasons = {s.known.get("reason") for s in job.seen}
             if isinstance(verdict, Need):
                 self.starting.skip(job, f"dependency: {verdict.text} does not hold")
                 return

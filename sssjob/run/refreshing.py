@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import psij
 from psij.executors.batch._budget import answer_by
+from psij.executors.batch._identity import SKEW_S, Identity
 from psij.executors.batch._late import EndedJob
 from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 from sssjob.errors import UsageError
@@ -100,7 +101,7 @@ def _ask(client: Client, parts: list[tuple[Running, int]], result: Refreshed) ->
         return
     result.asked += len({id(job) for job, _ in parts})
     for some in _rounds(parts):
-        records, silent = backend.accounting_of([_asked(job, part) for job, part in some.values()])
+        records, silent = backend.accounting_of([_asked(client, job, part) for job, part in some.values()])
         if silent and backend.name not in result.silent:
             result.silent.append(backend.name)
         for native_id, (job, part) in some.items():
@@ -123,11 +124,30 @@ def _rounds(parts: list[tuple[Running, int]]) -> list[dict[str, tuple[Running, i
     return rounds
 
 
-def _asked(job: Running, part: int) -> EndedJob:
+def _asked(client: Client, job: Running, part: int) -> EndedJob:
     """Which job is meant."""
-    seen = job.seen[part]
+    seen, identity = job.seen[part], job.identity(part)
     sure = seen.status is not None and seen.status.exit_code is not None
-    return EndedJob(seen.native_id or "", job.identity(part), sure)
+    identity.before = _given_again(client, job, identity, seen.native_id or "")
+    return EndedJob(seen.native_id or "", identity, sure)
+
+
+def _given_again(client: Client, job: Running, identity: Identity, native_id: str) -> float | None:
+    """When, by its clock, a manager that was set up anew gave the native id of a job that its queue never showed to a
+    later one of ours, so soon that the records of that look like the job's own; None where it did not."""
+    begin, until = identity.since, identity.until
+    if identity.submit_time is not None or begin is None or until is None:
+        return None
+    rows = client.journal.alike(job.row, native_id, until + 2 * SKEW_S)
+    keys = {row.key for row in rows} - {job.row.key}
+    entries = client.journal.entries(sorted({row.submission for row in rows if row.key in keys}))
+    others = [job for submission in client.standings(entries) for job in submission.jobs if job.row.key in keys]
+    attempts = [(other.seen, other.intents) for other in others]
+    attempts += [(list(attempt.seen), list(attempt.intents)) for other in others for attempt in other.attempts]
+    lives = [life for attempt in attempts for life in zip(*attempt, strict=False)]
+    return min((float(seen.known["submit_time"]) for seen, noted in lives
+                if seen.native_id == native_id and "native_state" in seen.known and "submit_time" in seen.known
+                and noted.get("since", 0.0) > begin), default=None)
 
 
 def _add(client: Client, job: Running, part: int, status: psij.JobStatus, result: Refreshed) -> None:

@@ -241,6 +241,14 @@ class JournalRows(ABC):
         going = [row for row in rows if row.outcome is None]
         return going or [row for row in rows if row.submission == rows[-1].submission]
 
+    def alike(self, row: Row, native_id: str, until: float) -> list[Row]:
+        """The jobs that have the Id of a job, or now that native id, in the same manager, of its submission and of
+        those that were made after it. until: seconds since the epoch."""
+        rows = self._rows("WHERE (j.native_id = ? OR j.id = ?) AND j.submission >= ? AND s.time <= ?",
+                          native_id, row.id, row.submission, until)
+        where = row.executor, row.cluster, row.site
+        return [other for other in rows if (other.executor, other.cluster, other.site) == where]
+
     def name_of(self, row: Row) -> str:
         """The shortest name that means this job and no other one that has not ended."""
         if row.id is None or any(r.outcome is None and r.key != row.key for r in self._named(row.id)):

@@ -223,6 +223,18 @@ def test_no_spoilt_answer_finds_another_job(stand: Stand, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("out", _OTHERS)
+def test_a_strange_answer_does_not_say_that_there_is_no_such_job(stand: Stand, manager: Manager, out: str,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission of which nobody knows whether it made a job would be given up, or made again, while its job is
+    there."""
+    executor = stand.executor
+    monkeypatch.setattr(executor, "_ask", lambda command: (0, out))
+    monkeypatch.setattr("psij.executors.batch.lrm.recorded", lambda directory, host: ())
+    is_empty = not out.strip() or out == manager.empty[0][1]
+    assert not executor._lookup_commands(["t"]) or is_empty or executor._look_up(["t"]) == ({}, False)
+
+
+@pytest.mark.parametrize("out", _OTHERS)
 def test_a_strange_answer_ends_no_job(stand: Stand, manager: Manager, out: str) -> None:
     """As long as it is all that is said, the job stays as it was; then its true end is found."""
     job = runs(stand)

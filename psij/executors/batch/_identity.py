@@ -61,7 +61,7 @@ class Identity:
     tags: any of them is its own; None of a job that was submitted elsewhere, until an answer tells. since, until:
     seconds since the epoch by our clock between which it was submitted. submit_time: by the manager's clock. began: by
     the clock of the node, when it began first, as its own start record says. after: when an earlier attempt of it that
-    had the same native id was submitted by the manager's clock.
+    had the same native id was submitted by the manager's clock; before: when a later job was that got the native id.
     """
 
     tags: frozenset[str] | None = None
@@ -72,6 +72,7 @@ class Identity:
     submit_time: float | None = None
     began: float | None = None
     after: float | None = None
+    before: float | None = None
 
     def learn(self, claim: Claim) -> None:
         """Keep what a claim of its own says that was not known: what comes later has to agree with that."""
@@ -105,6 +106,8 @@ def judge(identity: Identity, claim: Claim) -> tuple[Verdict, str]:
         return Verdict.STRANGER, f"it had ended {identity.began - claim.end_time:.0f} s before the job began"
     if identity.after is not None and claim.submit_time is not None and claim.submit_time <= identity.after:
         return Verdict.STRANGER, "it is that of an earlier attempt"
+    if identity.before is not None and claim.submit_time is not None and claim.submit_time >= identity.before:
+        return Verdict.STRANGER, "it is that of a later job"
     return _by_time(identity, claim.submit_time)
 
 

@@ -145,6 +145,8 @@ class GenericPBSJobExecutor(LrmExecutor):
         return [[*UTC, "qstat", "-f"]]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
+        if out.strip() and _BLOCK.search(out) is None:
+            self._check_silence(out)
         return by_tag(((tag, native_id) for native_id, fields in jobs(out) if self._is_ours(fields)
                        for tag in _TAGGED.findall(fields.get("Variable_List", ""))), _sequence)
 
@@ -246,14 +248,19 @@ class GenericPBSJobExecutor(LrmExecutor):
         if exit_code == 0 and not _has_jobs(out):
             if "json" in self._FORMS[self._form]:
                 raise ValueError("qstat said nothing")
-            code, server = self._ask(["qstat", "-B"])
-            if out.strip() and not (code == 0 and _says_of_no_jobs(out, server)):
-                raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
-            if code != _USAGE and not server.strip():       # the commands of Slurm do not know the option
-                raise ValueError("qstat says nothing, and nothing about the server either")
-            check_status_exit_code("qstat", 0 if code == _USAGE else code, server)
+            self._check_silence(out)
             return {}
         return self._changed_rows(exit_code, out, last_answer)
+
+    def _check_silence(self, out: str) -> None:
+        """Ask the server whether an answer of qstat without a job says that there is none. Raises an exception where it
+        does not."""
+        code, server = self._ask(["qstat", "-B"])
+        if out.strip() and not (code == 0 and _says_of_no_jobs(out, server)):
+            raise ValueError(f"qstat gave no jobs: {out[:200]!r}")
+        if code != _USAGE and not server.strip():       # the commands of Slurm do not know the option
+            raise ValueError("qstat says nothing, and nothing about the server either")
+        check_status_exit_code("qstat", 0 if code == _USAGE else code, server)
 
     def _rows(self, exit_code: int, out: str) -> Iterator[Row]:
         """Elements of an array that is held wait in state Q (seen with 23.06): they are held with it."""

@@ -164,9 +164,10 @@ class SGEJobExecutor(LrmExecutor):
         return [["qstat", "-j", "*"]]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
-        if not out:     # a job that it does not show any more may be there: an empty cluster fails
-            raise ValueError("the answer of qstat is cut off")
-        return by_tag(((tag, native_id) for native_id, tags in self._parse_tags(out).items() for tag in tags), int)
+        tags_by_id = self._parse_tags(out)
+        if not tags_by_id:      # a job that it does not show may be there: an empty cluster fails
+            raise ValueError(f"qstat shows no job: {out[:200]!r}")
+        return by_tag(((tag, native_id) for native_id, tags in tags_by_id.items() for tag in tags), int)
 
     def _says_none(self, out: str) -> bool:
         """qstat -j of an empty cluster fails, seen with 8.1.9."""
