@@ -239,11 +239,24 @@ def test_the_world_is_as_managers_are(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("seed", [13012227])
+@pytest.mark.parametrize("seed", [13012227, 13012235, 13014344])
 def test_a_submission_of_which_its_cluster_knows_nothing_goes_on_where_it_was_made(seed: int, tmp_path: Path) -> None:
     """The controller was away: it did not say which cluster it is, and took no job. Clients on the other login host
     rightly leave that alone, for it may be of another cluster, until somebody looks where it was submitted."""
     assert carry_out(make_plan(seed), tmp_path / "world") == []
+
+
+@pytest.mark.sweep
+def test_a_submission_whose_job_its_cluster_has_forgotten_goes_on_where_it_was_made(tmp_path: Path) -> None:
+    """The controller took the job, but did not say which cluster it is; queue and accounting dropped it soon."""
+    cluster = {"name": "lab", "kind": "slurm", "ancient": False, "wait": 0.0, "forget": 2.0, "purge": 30.0}
+    die = {"count": 1, "before": True, "at": "commit"}
+    steps = [{"at": 0.0, "on": 0, "do": "submit", "token": 0, "die": die, "jobs": [{"script": "sleep 0.2; exit 200"}]},
+             {"at": 50.0, "on": 0, "do": "storm", "seconds": 20.0, "what": "accounting", "rate": 0.7,
+              "faults": ["refused", "lost answer"]},
+             {"at": 51.0, "on": 0, "do": "again", "name": 0, "door": "b",
+              "die": {"at": "command", "count": 2, "before": False}}]
+    assert carry_out({"seed": 0, "clusters": [cluster], "steps": steps}, tmp_path / "world") == []
 
 
 @pytest.mark.sweep

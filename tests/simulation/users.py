@@ -59,7 +59,8 @@ def wait_for_all(world: World, client: Client, names: Sequence[str], seconds: fl
                    for step in world.plan["steps"])
     rounds = 2 * seconds // _ROUND_S if may_hold else 0
     while rounds > 0:
-        held = [row.key for row in client.journal.rows() if row.outcome is None and row.state == "Hold"]
+        held = [row.key for row in client.journal.rows()
+                if row.outcome is None and row.state == "Hold" and not world.is_left(client, row)]
         if held:
             client.ask("release", held, 20.0)
         until = world.kernel.now + _ROUND_S

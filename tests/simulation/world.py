@@ -36,6 +36,8 @@ from sssjob.run import staging as staging_module
 from sssjob.run.client import Client
 from sssjob.run.history import Event
 from sssjob.run.journal import Entry, Journal, open_journal
+from sssjob.run.placing import UNPLACED
+from sssjob.run.rows import Row
 from sssjob.run.standing import Running
 from sssjob.xml.reader import read_document
 from tests.fakes.inside import _without_env
@@ -325,8 +327,6 @@ class World:
         """End what would not end, and wait for all."""
         client = self.opened(on)
         names = [f"@{number}" for number in self.numbers(client)]
-        if self._is_left_alone(on, client):
-            self._client(on, "last", lambda: self._settle(on), None, "b")
         if names:
             endless = [row.key for row in client.journal.rows() if row.outcome is None and _is_endless(client, row)]
             if endless:
@@ -334,15 +334,15 @@ class World:
             users.wait_for_all(self, client, names, _LAST_S)
         self.kernel.rest(max(_SETTLED_S, self.clusters[on].settings.lag + _SETTLED_S / 2))
         client.refresh([])
+        if any(self.is_left(client, row) for row in client.journal.rows()):
+            self._client(on, "last", lambda: self._settle(on), None, "b")
 
-    def _is_left_alone(self, on: int, client: Client) -> bool:
-        """Whether the other login host has a submission that a client on this one cannot know: the cluster did not say
-        which one it is, and has no job of it. Its user goes there once more."""
-        there, tags = f"login{on}b", {job.tag for job in self.clusters[on].jobs}
-        unplaced = dict.fromkeys(row.submission for row in client.journal.rows() if row.cluster is None)
-        return self._here.host != there and any(
-            entry.host == there and tags.isdisjoint(event.data.get("tag", "") for event in entry.events())
-            for entry in map(client.journal.entry, unplaced))
+    def is_left(self, client: Client, row: Row) -> bool:
+        """Whether a job is left to a client on the second login host of the cluster: it was submitted there while the
+        manager did not say which cluster it is, and none is known that bears its tag."""
+        here, entry = self._here.host, client.journal.entry(row.submission)
+        return not here.endswith("b") and row.outcome is None and entry.cluster is None and any(
+            event.kind == UNPLACED and event.data["way"].startswith(f"{here[:-1]}b ") for event in entry.events())
 
     @staticmethod
     def numbers(client: Client) -> list[int]:
