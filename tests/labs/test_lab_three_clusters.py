@@ -523,6 +523,7 @@ class Storm:
         last = own[-1] if own else None
         code = None if last is None else last[3]
         end = (row.outcome, row.exit_code)
+        was_lost = str(row.message).startswith("lost") and job.site.name in self.killed     # nor did it begin then
         if row.outcome is None:
             yield f"lost: {name} has no end"
         elif code is not None and end != ("failed" if code else "done", code) and not (
@@ -532,7 +533,7 @@ class Storm:
                 and not (last is None and end == ("skipped", None) and job.after) \
                 and not (row.outcome == "failed" and (wished or restarted)) \
                 and not (row.outcome == "failed" and last is None and self.has_lost(job, row)) \
-                and not (str(row.message).startswith("lost") and job.site.name in self.killed):
+                and not was_lost:
             yield f"not true: {name}: {runs}"
         elif row.outcome == "canceled" and not wished and job.seconds < ENDLESS_S:
             yield f"unasked: {name}"
@@ -550,7 +551,7 @@ class Storm:
             yield from _facts(name, running, own, records)
         if row.outcome is not None:
             yield from _against(name, running, self.records(job.site).get((str(row.native_id), job.name), []))
-        if job.after is not None and not wished and not restarted and not (
+        if job.after is not None and not wished and not restarted and not was_lost and not (
                 {job.after[0]} & (self.wished | self.restarted)):
             yield from _order(name, job.after, bool(runs), [r for other, r in rows.items()
                                                             if other.partition("_")[0] == job.after[0]])
