@@ -138,17 +138,12 @@ class FluxJobExecutor(LrmExecutor):
         return [self._there("sh", "-c", _LOOKUP, "sh", _SUBMITTED_SINCE)]
 
     def _parse_lookup(self, out: str) -> dict[str, list[str]]:
-        pairs, names_jobs = [], False
-        for line in out.splitlines():
-            native_id, _, text = line.partition(" ")
-            if not _DECIMAL.fullmatch(native_id):
-                continue
-            names_jobs = True
+        pairs = []
+        lines = (line.partition(" ") for line in out.splitlines() if line.strip())
+        for native_id, _, text in readable("flux jobs", lines, lambda line: _DECIMAL.fullmatch(line[0])):
             user = json.loads(text).get("attributes", {}).get("user", {})
             if isinstance(tag := user.get("sssjob", {}).get("id"), str):
                 pairs.append((tag, native_id))
-        if not names_jobs and out.strip():
-            raise ValueError(f"flux jobs names no job: {out[:200]!r}")
         return by_tag(pairs, int)
 
     def _cluster_command(self) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -373,8 +374,8 @@ def _blocks(out: str) -> Iterator[tuple[str, str]]:
     if blocks and not out.endswith("\n\n") and "\nqstat: " not in blocks[-1][2]:
         raise ValueError(f"the answer of qstat is cut off in job {blocks[-1][0].strip()[:80]}")
     ids = [native_id.strip() for native_id, _, _ in blocks]
-    again = {repeated_id for repeated_id in ids if ids.count(repeated_id) > 1} if len(set(ids)) < len(ids) else ()
-    return ((native_id, block[2]) for native_id, block in zip(ids, blocks, strict=True) if native_id not in again)
+    times = Counter(ids)
+    return ((native_id, block[2]) for native_id, block in zip(ids, blocks, strict=True) if times[native_id] == 1)
 
 
 def _structured(out: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
